@@ -7,8 +7,8 @@
 // Source: the public page of aclnnMoeTokenPermuteWithEpGrad, and docs/ops/permute_with_ep_grad.md
 // where that page is silent.
 //
-// Sums are taken in float32 (float64 for float64), in ascending k from +0, and rounded once to
-// nearest even. Results are the same bits for any number of threads, instruction set, and
+// Sums are taken in float32 (float64 for float64), in ascending k, and rounded once to nearest even.
+// Slots outside the window take part as +0. Results are the same bits for any number of threads, instruction set, and
 // floating-point mode of the caller (NaN payloads excepted). Rows outside the window are never
 // read. Every element of every output is written, always.
 #pragma once
@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "moe/engine.h"
 #include "moe/error.h"
@@ -73,6 +74,11 @@ class MOE_API PermuteWithEpGrad {
   size_t workspace_bytes() const noexcept;
   // The kernel that runs, for instance "portable".
   std::string kernel_name() const;
+  // What each kernel said of this case, in the order asked, a line each: for people, not programs.
+  std::string explain() const;
+
+  // The kernels that this machine can run, fastest first: what Engine::kernel may name.
+  static std::vector<std::string> kernel_names();
 
  private:
   struct State;

@@ -2,6 +2,8 @@
 // (std::thread, for ThreadSanitizer, which cannot see through oneTBB).
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -24,6 +26,18 @@ void parallel_workers(int num_workers, Body&& body) {
   run_workers(
       num_workers, [](void* context, int worker) { (*static_cast<Plain*>(context))(worker); },
       const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+}
+
+// Calls body(chunk, worker) once for each chunk in [0, num_chunks), on at most num_workers threads.
+// Workers take the next chunk when they are done with one, so that a busy processor takes fewer.
+template <class Body>
+void parallel_chunks(int64_t num_chunks, int num_workers, Body&& body) {
+  std::atomic<int64_t> next{0};
+  parallel_workers(static_cast<int>(std::min<int64_t>(num_workers, num_chunks)), [&](int worker) {
+    for (int64_t chunk; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < num_chunks;) {
+      body(chunk, worker);
+    }
+  });
 }
 
 }  // namespace moe

@@ -1,0 +1,24 @@
+// The one place where operators meet their kernels.
+#include "cpu/permute_with_ep_grad.h"
+#include "ops/permute_with_ep_grad.h"
+
+namespace moe {
+namespace {
+
+template <class Kernels>
+const Kernels& kernels_of_this_machine() {
+  static const Kernels kernels = [] {
+    Kernels list;
+    cpu::add_kernels(list);
+    return list;
+  }();
+  return kernels;
+}
+
+}  // namespace
+
+const PermuteWithEpGradKernels& permute_with_ep_grad_kernels() {
+  return kernels_of_this_machine<PermuteWithEpGradKernels>();
+}
+
+}  // namespace moe

@@ -1,0 +1,17 @@
+// Building messages.
+#pragma once
+
+#include <sstream>
+#include <string>
+
+namespace moe {
+
+// The arguments one after another as a stream would write them.
+template <class... Parts>
+std::string text(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return std::move(out).str();
+}
+
+}  // namespace moe
