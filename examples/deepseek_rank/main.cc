@@ -182,8 +182,8 @@ int run() {
   const bool right = agrees_with_formula(routing, x);
 
   const size_t row_bytes = kHiddenSize * sizeof(typename Element::Bits);
-  const size_t num_bytes = (num_rows + kNumTokens) * row_bytes +
-                           (num_rows + 2 * kNumTokens * kTopK) * sizeof(float);
+  const size_t num_bytes =
+      (num_rows + kNumTokens) * row_bytes + (num_rows + 2 * kNumTokens * kTopK) * sizeof(float);
   std::vector<char> from(num_bytes / 2, 1), to(num_bytes / 2);
   // Taken in turns, so that whatever else the machine does falls on both.
   std::vector<double> times, ratios;
