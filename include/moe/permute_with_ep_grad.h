@@ -7,10 +7,10 @@
 // Source: the public page of aclnnMoeTokenPermuteWithEpGrad, and docs/ops/permute_with_ep_grad.md
 // where that page is silent.
 //
-// Sums are taken in float32 (float64 for float64), in ascending k, and rounded once to nearest even.
-// Slots outside the window take part as +0. Results are the same bits for any number of threads, instruction set, and
-// floating-point mode of the caller (NaN payloads excepted). Rows outside the window are never
-// read. Every element of every output is written, always.
+// Sums are taken in float32 (float64 for float64), in ascending k, and rounded once to nearest
+// even. Slots outside the window take part as +0. Results are the same bits for any number of
+// threads, instruction set, and floating-point mode of the caller (NaN payloads excepted). Rows
+// outside the window are never read. Every element of every output is written, always.
 #pragma once
 
 #include <cstddef>
@@ -33,21 +33,21 @@ class MOE_API PermuteWithEpGrad {
   // T num_tokens, K top_k, H hidden_size, L = T*K slots, R = end - begin rows of the window.
   struct Args {
     // in  [rows, H], rows >= R; float32, float16, bfloat16 or float64. Any strides and offset.
-    TensorDesc permuted_tokens_grad;
+    TensorDesc permuted_tokens_grad{};
     // in  [L]; int32 or int64: the global row of each slot. What lies outside the window
     // contributes zero, whatever its value.
-    TensorDesc sorted_indices;
+    TensorDesc sorted_indices{};
     // in  [rows], rows >= R, optional; its dtype may differ from the tokens', but float64 goes with
     // float64 only.
-    std::optional<TensorDesc> permuted_probs_grad;
+    std::optional<TensorDesc> permuted_probs_grad{};
     int64_t top_k = 1;
     // 0 <= begin <= end <= L. Absent: [0, rows) with the rows of permuted_tokens_grad, which makes
     // this PermuteGrad; permuted_probs_grad then needs as many rows.
-    std::optional<EpRange> ep_range;
+    std::optional<EpRange> ep_range{};
     // out [T, H], contiguous, dtype of permuted_tokens_grad.
-    TensorDesc tokens_grad;
+    TensorDesc tokens_grad{};
     // out [T, K], contiguous, dtype of permuted_probs_grad. Given exactly when that is given.
-    std::optional<TensorDesc> probs_grad;
+    std::optional<TensorDesc> probs_grad{};
     // The checked mode: run() first verifies that sorted_indices holds each value at most once and
     // nothing outside [0, L), and throws IndexError with the outputs untouched where it does not.
     // Adds ceil(L / 8) bytes to the workspace.

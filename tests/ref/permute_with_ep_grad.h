@@ -1,0 +1,41 @@
+// The oracle of PermuteWithEpGrad: the formula, one element at a time, in the order that the
+// contract fixes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ref/dtypes.h"
+
+namespace ref {
+
+// Element (i, j) lies `offset + i * stride + j * inner_stride` elements behind `data`.
+struct View {
+  const void* data = nullptr;
+  Type type = Type::kF32;
+  int64_t stride = 1;
+  int64_t inner_stride = 1;
+  int64_t offset = 0;
+
+  int64_t at(int64_t i, int64_t j = 0) const { return offset + i * stride + j * inner_stride; }
+};
+
+struct PermuteWithEpGrad {
+  View permuted_tokens_grad{};
+  View sorted_indices{};
+  View permuted_probs_grad{};  // read by probs_grad alone
+  int64_t num_tokens = 0;
+  int64_t top_k = 1;
+  int64_t hidden_size = 0;
+  int64_t begin = 0;  // the window of global rows
+  int64_t end = 0;
+};
+
+// [num_tokens, hidden_size], contiguous, in the type of permuted_tokens_grad. A sum starts with the
+// term of slot 0, so it is -0 exactly when every term is -0.
+std::vector<std::byte> tokens_grad(const PermuteWithEpGrad& problem);
+// [num_tokens, top_k], contiguous, in the type of permuted_probs_grad: copied bits or zero bits.
+std::vector<std::byte> probs_grad(const PermuteWithEpGrad& problem);
+
+}  // namespace ref
