@@ -26,6 +26,12 @@ install(FILES "${PROJECT_BINARY_DIR}/moe_permute-config.cmake"
 # The .pc file finds its prefix from its own place, so that a moved installation still works.
 file(RELATIVE_PATH MOE_PC_TO_PREFIX
   "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+if(NOT BUILD_SHARED_LIBS)
+  set(MOE_PC_LIBS "-pthread")
+  if(MOE_THREADS STREQUAL "tbb")
+    set(MOE_PC_REQUIRES "tbb")
+  endif()
+endif()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/moe_permute.pc.in"
   "${PROJECT_BINARY_DIR}/moe_permute.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/moe_permute.pc"
