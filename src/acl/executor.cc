@@ -1,0 +1,97 @@
+#include "acl/executor.h"
+
+#include "acl/device_memory.h"
+#include "acl/runtime/error.h"
+#include "aclnn/acl_meta.h"
+#include "moe/error.h"
+
+namespace moe::acl {
+
+HandleTable<Executor>& executors() {
+  static auto& table = *new HandleTable<Executor>(HandleKind::kExecutor);
+  return table;
+}
+
+bool Executor::repeatable() const {
+  const std::lock_guard lock(mutex_);
+  return repeatable_;
+}
+
+void Executor::set_repeatable() {
+  const std::lock_guard lock(mutex_);
+  repeatable_ = true;
+}
+
+void Executor::set_address(size_t slot, void* address) {
+  if (!views_[slot].given) {
+    throw InvalidArgument("index", text(op_.slots[slot], " was null or ignored in phase 1"));
+  }
+  const std::lock_guard lock(mutex_);
+  if (addresses_[slot] != address) bound_is_current_ = false;
+  addresses_[slot] = address;
+}
+
+void Executor::bind_early() {
+  const std::lock_guard lock(mutex_);
+  bool complete = true;
+  for (size_t slot = 0; slot < op_.slots.size(); ++slot) {
+    if (!views_[slot].given) continue;
+    if (addresses_[slot] == nullptr) {
+      complete = false;
+    } else {
+      pin_slot(slot);
+    }
+  }
+  if (!complete) return;
+  bound_ = bind_plan(addresses_);
+  bound_is_current_ = true;
+}
+
+std::shared_ptr<Block> Executor::pin_slot(size_t slot) const {
+  const TensorSlot& view = views_[slot];
+  return pin_memory(op_.slots[slot], advanced(addresses_[slot], view.first_byte), view.num_bytes);
+}
+
+std::shared_ptr<Block> Executor::pin_workspace(void* workspace, uint64_t workspace_size) const {
+  if (workspace_bytes_ == 0) return nullptr;
+  if (workspace == nullptr) {
+    throw NullArgument("workspace",
+                       text("null, but phase 1 asked for ", workspace_bytes_, " bytes"));
+  }
+  if (workspace_size < workspace_bytes_) {
+    throw InvalidArgument("workspaceSize", text(workspace_size, ", but phase 1 asked for ",
+                                                workspace_bytes_, " bytes"));
+  }
+  for (size_t slot = 0; slot < op_.slots.size(); ++slot) {
+    if (!views_[slot].given) continue;
+    require_apart(op_.slots[slot], advanced(addresses_[slot], views_[slot].first_byte),
+                  views_[slot].num_bytes, workspace, workspace_bytes_);
+  }
+  return pin_memory("workspace", workspace, workspace_bytes_);
+}
+
+void Executor::require_address(size_t slot) const {
+  if (addresses_[slot] != nullptr) return;
+  throw NullArgument(op_.slots[slot], "its data is still null, but phase 2 needs an address");
+}
+
+std::function<void()> Executor::prepare(void* workspace, uint64_t workspace_size) {
+  const std::lock_guard lock(mutex_);
+  Pins pins;
+  for (size_t slot = 0; slot < op_.slots.size(); ++slot) {
+    if (!views_[slot].given) continue;
+    require_address(slot);
+    // Again at every launch: the block may have been freed since, and the work must hold it.
+    pins[slot] = pin_slot(slot);
+  }
+  pins.back() = pin_workspace(workspace, workspace_size);
+  if (!bound_is_current_) {
+    bound_ = bind_plan(addresses_);
+    bound_is_current_ = true;
+  }
+  return [bound = bound_, workspace, pins = std::move(pins), &op = op_] {
+    with_prototype_names(op, [&] { bound.run(workspace); });
+  };
+}
+
+}  // namespace moe::acl
