@@ -23,8 +23,10 @@ class Context {
 
   // Made at its first use. A Failure when a thread cannot be started.
   std::shared_ptr<Stream> default_stream();
-  // Null when it was never used, or is already taken.
-  std::shared_ptr<Stream> take_default_stream();
+  // Null when it was never used.
+  std::shared_ptr<Stream> peek_default_stream();
+  // Ends its use; returns what peek_default_stream would have.
+  std::shared_ptr<Stream> close();
 
  private:
   const bool primary_;

@@ -14,15 +14,39 @@
 // before has its turn.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "acl/runtime/memory.h"
 
 namespace moe::acl {
 
-// A guarded block; null when the system has no more mappings or address space for one. The first
-// call installs the fault handler.
-std::shared_ptr<Block> make_guarded_block(size_t size, MemoryKind kind, bool exact);
+// A guarded block; null when the system has no more mappings or address space for one. `caller` is
+// the program's return address. The first call installs the fault handler.
+std::shared_ptr<Block> make_guarded_block(size_t size, MemoryKind kind, bool exact,
+                                          const void* caller);
+
+// What the fault handler knows of a block. Never changed, except for `freed`, and never destroyed,
+// so that the handler can read it without a lock.
+struct GuardRecord {
+  static constexpr int kMaxFrames = 24;
+
+  uintptr_t reserved_begin;  // with the protected pages
+  uintptr_t reserved_end;
+  uintptr_t begin;  // the program's bytes
+  uintptr_t end;
+  void* frames[kMaxFrames];  // of the allocation, innermost first
+  int num_frames;
+  std::atomic<bool> freed{false};
+  GuardRecord* next = nullptr;
+};
+
+// Makes a record known to the fault handler, for ever.
+void publish(GuardRecord* record);
+
+// Idempotent.
+void install_fault_handler();
 
 }  // namespace moe::acl

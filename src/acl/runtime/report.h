@@ -1,27 +1,14 @@
 // Reports: how a callback in a stream gets to the thread that was subscribed for it.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
 
 #include "acl/acl_rt.h"
-#include "acl/runtime/gate.h"
 
 namespace moe::acl {
 
 class Queue;
-
-// A callback that its stream has reached, or will reach.
-struct Report {
-  aclrtCallback function;
-  void* user_data;
-  std::weak_ptr<Queue> queue;
-  std::shared_ptr<Gate> done;  // opens when the callback has run or was dropped
-};
 
 void subscribe(uint64_t thread, const std::shared_ptr<Queue>& queue);
 void unsubscribe(uint64_t thread, const std::shared_ptr<Queue>& queue);

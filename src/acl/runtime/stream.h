@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "acl/acl_base.h"
 #include "acl/runtime/gate.h"
@@ -32,10 +33,8 @@ class Queue : public std::enable_shared_from_this<Queue> {
   void push_gate(std::shared_ptr<Gate> gate);
   void set_failure(int code, std::string message) noexcept;
 
-  enum class Wait { kDone, kTimeout, kStuck };
-  // Waits for what was pushed before the call. kStuck: the queue is held until the calling thread
-  // does something else, so waiting would never end.
-  Wait wait(std::chrono::steady_clock::time_point deadline);
+  // Waits for what was pushed before the call.
+  WaitResult wait(std::chrono::steady_clock::time_point deadline);
   bool idle() const;
   bool waits_for_thread(uint64_t thread, int depth) const;
 
@@ -92,7 +91,14 @@ class Stream final : public moe::Stream {
 
 HandleTable<Stream>& streams();
 
-// Ends in the order: all live streams' pending work done, failures thrown (the first).
+// All queues that have not ended.
+std::vector<std::shared_ptr<Queue>> live_queues();
+
+// Waits for all queues of the process, then throws the first of their failures, or damaged blocks.
 void synchronize_all_streams();
+
+// The last steps of a stream that no handle names any more: waits for its work, forgets its
+// subscription, and throws a failure that nobody was told of.
+void end_stream(Stream& stream);
 
 }  // namespace moe::acl
