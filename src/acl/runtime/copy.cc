@@ -115,7 +115,10 @@ struct Fill {
 }  // namespace
 }  // namespace moe::acl
 
-using namespace moe::acl;
+using moe::acl::Copy;
+using moe::acl::Fill;
+using moe::acl::guarded;
+using moe::acl::resolve_stream;
 
 aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
                      aclrtMemcpyKind kind) {

@@ -178,7 +178,21 @@ std::shared_ptr<Stream> resolve_stream(aclrtStream stream) {
 
 }  // namespace moe::acl
 
-using namespace moe::acl;
+using moe::acl::Failure;
+using moe::acl::binding;
+using moe::acl::current_context;
+using moe::acl::destroy_context;
+using moe::acl::device;
+using moe::acl::guarded;
+using moe::acl::make_context;
+using moe::acl::require_argument;
+using moe::acl::require_context;
+using moe::acl::require_device;
+using moe::acl::require_good_environment;
+using moe::acl::require_live;
+using moe::acl::reset_device;
+using moe::acl::set_device;
+using moe::acl::synchronize_all_streams;
 
 aclError aclInit(const char*) {
   return guarded([] {

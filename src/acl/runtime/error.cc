@@ -97,12 +97,11 @@ const char* aclGetRecentErrMsg() {
 }
 
 aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
-  using namespace moe::acl;
   if (level != ACL_RT_THREAD_LEVEL) {
-    set_message(text("level: got ", int{level}, ", needs ACL_RT_THREAD_LEVEL (0)"));
+    moe::acl::set_message("level: got an unknown one, needs ACL_RT_THREAD_LEVEL (0)");
     return ACL_ERROR_INVALID_PARAM;
   }
-  return errors.last_code;
+  return moe::acl::errors.last_code;
 }
 
 aclError aclrtGetLastError(aclrtLastErrLevel level) {

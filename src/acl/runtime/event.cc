@@ -87,7 +87,18 @@ HandleTable<Event>& events() {
 
 }  // namespace moe::acl
 
-using namespace moe::acl;
+using moe::acl::Failure;
+using moe::acl::create_event;
+using moe::acl::events;
+using moe::acl::guarded;
+using moe::acl::passed_at;
+using moe::acl::record_event;
+using moe::acl::require_argument;
+using moe::acl::require_context;
+using moe::acl::resolve_event;
+using moe::acl::resolve_stream;
+using moe::acl::synchronize_event;
+using moe::acl::text;
 
 aclError aclrtCreateEvent(aclrtEvent* event) {
   return guarded([&] { create_event(event); });

@@ -162,7 +162,17 @@ void check_all_blocks() {
 
 }  // namespace moe::acl
 
-using namespace moe::acl;
+using moe::acl::Failure;
+using moe::acl::MemoryKind;
+using moe::acl::allocate;
+using moe::acl::available_memory;
+using moe::acl::guarded;
+using moe::acl::release;
+using moe::acl::require_argument;
+using moe::acl::require_context;
+using moe::acl::require_size;
+using moe::acl::text;
+using moe::acl::total_memory;
 
 aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
   const void* const caller = __builtin_return_address(0);

@@ -157,7 +157,15 @@ void launch_callback(aclrtCallback function, void* user_data, bool block,
 
 }  // namespace moe::acl
 
-using namespace moe::acl;
+using moe::acl::Failure;
+using moe::acl::guarded;
+using moe::acl::launch_callback;
+using moe::acl::process_report;
+using moe::acl::require_argument;
+using moe::acl::resolve_stream;
+using moe::acl::subscribe;
+using moe::acl::text;
+using moe::acl::unsubscribe;
 
 aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream) {
   return guarded([&] { subscribe(threadId, resolve_stream(stream)->shared_queue()); });

@@ -84,7 +84,12 @@ void end_stream(Stream& stream) {
 
 }  // namespace moe::acl
 
-using namespace moe::acl;
+using moe::acl::create_stream;
+using moe::acl::deadline_after;
+using moe::acl::destroy_stream;
+using moe::acl::guarded;
+using moe::acl::require_argument;
+using moe::acl::resolve_stream;
 
 aclError aclrtCreateStream(aclrtStream* stream) {
   return guarded([&] { create_stream(stream); });

@@ -4,7 +4,8 @@
 #include "acl/acl.h"
 #include "acl/runtime/error.h"
 
-using namespace moe::acl;
+using moe::acl::guarded;
+using moe::acl::require_argument;
 
 aclError aclrtGetVersion(int32_t* majorVersion, int32_t* minorVersion, int32_t* patchVersion) {
   return guarded([&] {
