@@ -178,11 +178,11 @@ std::shared_ptr<Stream> resolve_stream(aclrtStream stream) {
 
 }  // namespace moe::acl
 
-using moe::acl::Failure;
 using moe::acl::binding;
 using moe::acl::current_context;
 using moe::acl::destroy_context;
 using moe::acl::device;
+using moe::acl::Failure;
 using moe::acl::guarded;
 using moe::acl::make_context;
 using moe::acl::require_argument;

@@ -87,9 +87,9 @@ HandleTable<Event>& events() {
 
 }  // namespace moe::acl
 
-using moe::acl::Failure;
 using moe::acl::create_event;
 using moe::acl::events;
+using moe::acl::Failure;
 using moe::acl::guarded;
 using moe::acl::passed_at;
 using moe::acl::record_event;

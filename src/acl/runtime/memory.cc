@@ -162,11 +162,11 @@ void check_all_blocks() {
 
 }  // namespace moe::acl
 
-using moe::acl::Failure;
-using moe::acl::MemoryKind;
 using moe::acl::allocate;
 using moe::acl::available_memory;
+using moe::acl::Failure;
 using moe::acl::guarded;
+using moe::acl::MemoryKind;
 using moe::acl::release;
 using moe::acl::require_argument;
 using moe::acl::require_context;
