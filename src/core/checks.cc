@@ -69,8 +69,7 @@ ByteRange byte_range(const BoundTensor& tensor) {
   extent_overflows(*tensor.desc, &extent);  // does not: check_layout has seen it
   const auto base = reinterpret_cast<uintptr_t>(tensor.data);
   const uintptr_t end = base + static_cast<uintptr_t>(extent);
-  return {reinterpret_cast<uintptr_t>(first_element(tensor)),
-          end < base ? UINTPTR_MAX : end};
+  return {reinterpret_cast<uintptr_t>(first_element(tensor)), end < base ? UINTPTR_MAX : end};
 }
 
 void check_apart(const BoundTensor& output, const BoundTensor& other) {
@@ -99,7 +98,8 @@ void check_index_dtype(const char* name, const TensorDesc& desc) {
 
 void check_layout(const char* name, const TensorDesc& desc, int num_dims, const char* dims) {
   if (desc.num_dims != num_dims) {
-    throw InvalidArgument(name, text(desc.num_dims, " dimensions, but needs ", num_dims, ": ", dims));
+    throw InvalidArgument(name,
+                          text(desc.num_dims, " dimensions, but needs ", num_dims, ": ", dims));
   }
   const auto shape = std::span(desc.shape).first(static_cast<size_t>(num_dims));
   const auto strides = std::span(desc.strides).first(static_cast<size_t>(num_dims));
@@ -116,9 +116,9 @@ void check_layout(const char* name, const TensorDesc& desc, int num_dims, const 
   }
   int64_t extent;
   if (size_overflows(desc) || extent_overflows(desc, &extent)) {
-    throw InvalidArgument(name, text("shape ", list_text(shape), " with strides ",
-                                     list_text(strides), " and offset ", desc.offset,
-                                     ", but sizes and offsets in bytes must stay below 2^63"));
+    throw InvalidArgument(
+        name, text("shape ", list_text(shape), " with strides ", list_text(strides), " and offset ",
+                   desc.offset, ", but sizes and offsets in bytes must stay below 2^63"));
   }
 }
 
@@ -130,8 +130,9 @@ void check_output(const char* name, const TensorDesc& desc, std::initializer_lis
   }
   check_layout(name, desc, static_cast<int>(shape.size()), dims);
   if (!std::equal(shape.begin(), shape.end(), desc.shape.begin())) {
-    throw InvalidArgument(name, text("shape ", shape_text(desc), ", but needs ",
-                                     list_text(std::span(shape.begin(), shape.size())), ": ", dims));
+    throw InvalidArgument(name,
+                          text("shape ", shape_text(desc), ", but needs ",
+                               list_text(std::span(shape.begin(), shape.size())), ": ", dims));
   }
   if (!is_contiguous(desc)) {
     throw InvalidArgument(

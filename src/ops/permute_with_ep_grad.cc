@@ -43,8 +43,9 @@ EpRange window_of(const Args& args) {
   const auto [begin, end] = *args.ep_range;
   const int64_t num_slots = args.sorted_indices.shape[0];
   if (begin < 0 || end < begin || end > num_slots) {
-    throw InvalidArgument("ep_range", text("[", begin, ", ", end, "), but needs 0 <= begin <= end <= ",
-                                           num_slots, ", the number of slots"));
+    throw InvalidArgument(
+        "ep_range", text("[", begin, ", ", end, "), but needs 0 <= begin <= end <= ", num_slots,
+                         ", the number of slots"));
   }
   return *args.ep_range;
 }

@@ -128,21 +128,15 @@ const std::vector<Rejection>& rejections() {
        ACLNN_ERR_PARAM_INVALID,
        {"out: ", "ACL_FORMAT_NHWC"}},
       {"Rank",
-       [](Case& c) {
-         c.grad.shape = {6, 2, 1};
-       },
+       [](Case& c) { c.grad.shape = {6, 2, 1}; },
        ACLNN_ERR_PARAM_INVALID,
        {"permutedOutputGrad: 3 dimensions"}},
       {"Hidden",
-       [](Case& c) {
-         c.out.shape = {3, 1};
-       },
+       [](Case& c) { c.out.shape = {3, 1}; },
        ACLNN_ERR_PARAM_INVALID,
        {"out: ", "[3, 1]"}},
       {"Tokens",
-       [](Case& c) {
-         c.out.shape = {2, 2};
-       },
+       [](Case& c) { c.out.shape = {2, 2}; },
        ACLNN_ERR_PARAM_INVALID,
        {"out: ", "[2, 2]", "[3, 2]"}},
       {"Multiple",
@@ -150,9 +144,7 @@ const std::vector<Rejection>& rejections() {
        ACLNN_ERR_PARAM_INVALID,
        {"sortedIndices", "numTopk 4"}},
       {"EmptyGrad",
-       [](Case& c) {
-         c.grad.shape = {0, 2};
-       },
+       [](Case& c) { c.grad.shape = {0, 2}; },
        ACLNN_ERR_PARAM_INVALID,
        {"permutedOutputGrad", "empty"}},
       {"EmptyIndices",
@@ -160,24 +152,18 @@ const std::vector<Rejection>& rejections() {
        ACLNN_ERR_PARAM_INVALID,
        {"sortedIndices", "empty"}},
       {"EmptyOut",
-       [](Case& c) {
-         c.out.shape = {3, 0};
-       },
+       [](Case& c) { c.out.shape = {3, 0}; },
        ACLNN_ERR_PARAM_INVALID,
        {"out: ", "empty"}},
       {"TopkZero", [](Case& c) { c.top_k = 0; }, ACLNN_ERR_PARAM_INVALID, {"numTopk: 0"}},
       {"Topk513", [](Case& c) { c.top_k = 513; }, ACLNN_ERR_PARAM_INVALID, {"numTopk: 513", "512"}},
       {"Padded", [](Case& c) { c.padded = true; }, ACLNN_ERR_PARAM_INVALID, {"paddedMode"}},
       {"OutGaps",
-       [](Case& c) {
-         c.out.strides = Dims{3, 1};
-       },
+       [](Case& c) { c.out.strides = Dims{3, 1}; },
        ACLNN_ERR_PARAM_INVALID,
        {"out: ", "contiguous"}},
       {"NegativeStride",
-       [](Case& c) {
-         c.grad.strides = Dims{2, -1};
-       },
+       [](Case& c) { c.grad.strides = Dims{2, -1}; },
        ACLNN_ERR_PARAM_INVALID,
        {"permutedOutputGrad", "-1"}},
       {"PastBlock",
