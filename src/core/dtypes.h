@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "moe/tensor.h"
 
@@ -15,6 +16,18 @@ struct F16 {
 struct BF16 {
   uint16_t bits;
 };
+
+// The element `index` of an array at any address: no tensor here needs any alignment.
+template <class T>
+T load(const void* data, int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(data) + index * int64_t{sizeof(T)}, sizeof value);
+  return value;
+}
+template <class T>
+void store(void* data, int64_t index, T value) {
+  std::memcpy(static_cast<char*>(data) + index * int64_t{sizeof(T)}, &value, sizeof value);
+}
 
 // What sums of T are taken in.
 template <class T>

@@ -16,10 +16,10 @@ namespace {
 }
 
 template <class Index>
-void check(const Index* indices, int64_t stride, int64_t num_slots, uint8_t* seen) {
+void check(const void* indices, int64_t stride, int64_t num_slots, uint8_t* seen) {
   std::memset(seen, 0, check_indices_bytes(num_slots));
   for (int64_t slot = 0; slot < num_slots; ++slot) {
-    const int64_t value = indices[slot * stride];
+    const int64_t value = load<Index>(indices, slot * stride);
     if (value < 0 || value >= num_slots) {
       report(slot, value, text("but needs a row in [0, ", num_slots, ")"));
     }
@@ -37,8 +37,7 @@ void check_indices(DType dtype, const void* indices, int64_t stride, int64_t num
                    void* workspace) {
   if (num_slots == 0) return;
   visit_index(dtype, [&](auto index) {
-    check(static_cast<const decltype(index)*>(indices), stride, num_slots,
-          static_cast<uint8_t*>(workspace));
+    check<decltype(index)>(indices, stride, num_slots, static_cast<uint8_t*>(workspace));
   });
 }
 

@@ -1,13 +1,16 @@
 // PermuteWithEpGrad on the CPU: each token gathers its rows of the window, so no two threads write
 // the same place and nothing of the slots' size is ever stored.
-#include "cpu/permute_with_ep_grad.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/permute_with_ep_grad.cc"
+#include "hwy/foreach_target.h"
+// (after foreach_target)
+#include "cpu/permute_with_ep_grad-inl.h"
 
-#include <algorithm>
-
-#include "core/dtypes.h"
-#include "core/fp_mode.h"
+#if HWY_ONCE
+#include "core/text.h"
 #include "core/threads.h"
 #include "cpu/check_indices.h"
+#include "cpu/targets.h"
 
 namespace moe::cpu {
 namespace {
@@ -15,96 +18,99 @@ namespace {
 using Problem = PermuteWithEpGradProblem;
 using Pointers = PermuteWithEpGradPointers;
 
-// Elements of a row that are summed at a time: accumulators that stay in the first-level cache.
-constexpr int64_t kBlock = 1024;
-// Bytes that a worker moves before it takes the next chunk: some 20 microseconds of work.
-constexpr int64_t kChunkBytes = 256 << 10;
+HWY_EXPORT(run);
+HWY_EXPORT(target_name);
 
-// A slot's row within the window, or a negative number.
-template <class Index>
-int64_t row_of(const Problem& p, const Index* indices, int64_t slot) {
-  const int64_t global = indices[slot * p.index_stride];
-  return global >= p.window.begin && global < p.window.end ? global - p.window.begin : -1;
-}
+// How the work is cut: a grid of token ranges and, where there are few tokens, parts of rows.
+struct Cut {
+  int64_t tokens_per_chunk, token_chunks;
+  int64_t bytes_per_part, parts;
+  int workers;
+  int64_t row_bytes, num_tokens;
 
-template <class T, class Index>
-void sum_block(const Problem& p, const T* rows, const Index* indices, int64_t first_slot,
-               int64_t begin, int64_t count, T* out) {
-  Accumulator<T> sum[kBlock];
-  bool all_inside = true;
-  for (int64_t k = 0; k < p.top_k; ++k) all_inside &= row_of(p, indices, first_slot + k) >= 0;
-  // A slot outside contributes +0; without one the sum starts at -0, which changes nothing.
-  std::fill_n(sum, count, all_inside ? Accumulator<T>(-0.0) : Accumulator<T>(0.0));
-  for (int64_t k = 0; k < p.top_k; ++k) {
-    const int64_t row = row_of(p, indices, first_slot + k);
-    if (row < 0) continue;
-    const T* source = rows + row * p.row_stride + begin * p.inner_stride;
-    for (int64_t h = 0; h < count; ++h) sum[h] += widen(source[h * p.inner_stride]);
+  explicit Cut(const Problem& p)
+      : row_bytes(p.hidden_size * dtype_bytes(p.tokens_dtype)), num_tokens(p.num_tokens) {
+    const double rows = static_cast<double>(p.window.end - p.window.begin) /
+                        static_cast<double>(std::max<int64_t>(1, num_tokens));
+    const double token_bytes = (std::min(rows, static_cast<double>(p.top_k)) + 1) *
+                               static_cast<double>(std::max<int64_t>(1, row_bytes));
+    const double bytes = token_bytes * static_cast<double>(num_tokens);
+    workers = static_cast<int>(std::clamp(bytes / kWorkerBytes, 1.0, p.num_threads * 1.0));
+    // Four chunks a worker at least, so that a slow one leaves its share to the others.
+    const double chunk_bytes = std::min<double>(kChunkBytes, bytes / (workers > 1 ? workers * 4 : 1));
+    tokens_per_chunk = static_cast<int64_t>(std::clamp(chunk_bytes / token_bytes, 1.0, 1e9));
+    token_chunks = num_tokens / tokens_per_chunk + (num_tokens % tokens_per_chunk != 0);
+    const int64_t wanted_parts =
+        workers > 1 ? std::max<int64_t>(1, workers * 2 / std::max<int64_t>(1, token_chunks)) : 1;
+    bytes_per_part = std::max<int64_t>(4096, (row_bytes / wanted_parts + 511) / 512 * 512);
+    parts = std::max<int64_t>(1, row_bytes / bytes_per_part);
   }
-  std::transform(sum, sum + count, out, [](Accumulator<T> x) { return narrow<T>(x); });
+  int64_t num_chunks() const { return token_chunks * parts; }
+  Chunk operator[](int64_t chunk) const {
+    const int64_t token = chunk / parts * tokens_per_chunk, part = chunk % parts;
+    return {token, std::min(num_tokens, token + tokens_per_chunk), part * bytes_per_part,
+            part == parts - 1 ? row_bytes : (part + 1) * bytes_per_part};
+  }
+};
+
+bool use_streaming(const Problem& p, const Pointers& at, int64_t row_bytes) {
+  const uintptr_t element = static_cast<uintptr_t>(dtype_bytes(p.tokens_dtype));
+  return p.num_tokens * row_bytes >= kStreamBytes &&
+         reinterpret_cast<uintptr_t>(at.tokens_grad) % element == 0;
 }
 
-template <class T, class Index>
-void sum_tokens(const Problem& p, const Pointers& at, const Index* indices, int64_t first,
-                int64_t last) {
-  const T* rows = static_cast<const T*>(at.permuted_tokens_grad);
-  for (int64_t token = first; token < last; ++token) {
-    T* out = static_cast<T*>(at.tokens_grad) + token * p.hidden_size;
-    for (int64_t h = 0; h < p.hidden_size; h += kBlock) {
-      const int64_t count = std::min(kBlock, p.hidden_size - h);
-      sum_block(p, rows, indices, token * p.top_k, h, count, out + h);
+std::string refuses(const Problem& p) {
+  if (p.inner_stride != 1) return text("inner stride ", p.inner_stride, ", but takes 1 only");
+  if (p.top_k > kMaxRows) return text("top_k ", p.top_k, ", but takes at most ", kMaxRows);
+  return {};
+}
+
+template <class Index, class Bits>
+void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
+  for (int64_t token = chunk.first_token; token < chunk.last_token; ++token) {
+    const Slots<Index> slots(p, at, token);
+    for (int64_t k = 0; k < p.top_k; ++k) {
+      const int64_t row = slots.row(k);
+      const Bits prob = row < 0 ? Bits{0} : load<Bits>(at.permuted_probs_grad, row * p.probs_stride);
+      store(at.probs_grad, token * p.top_k + k, prob);
     }
   }
 }
 
-template <class Bits, class Index>
-void copy_probs(const Problem& p, const Pointers& at, const Index* indices, int64_t first,
-                int64_t last) {
-  const Bits* in = static_cast<const Bits*>(at.permuted_probs_grad);
-  Bits* out = static_cast<Bits*>(at.probs_grad);
-  for (int64_t slot = first * p.top_k; slot < last * p.top_k; ++slot) {
-    const int64_t row = row_of(p, indices, slot);
-    out[slot] = row < 0 ? Bits{0} : in[row * p.probs_stride];
-  }
-}
-
-int64_t tokens_per_chunk(const Problem& p) {
-  const double token_bytes = (static_cast<double>(p.top_k) + 1) *
-                             static_cast<double>(p.hidden_size * dtype_bytes(p.tokens_dtype));
-  return static_cast<int64_t>(std::clamp(kChunkBytes / (token_bytes + 1), 1.0, 1e6));
-}
-
-void run(const Problem& p, const Pointers& at, void* workspace) {
-  if (p.check_indices) {
-    check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_tokens * p.top_k,
-                  workspace);
-  }
-  const int64_t step = tokens_per_chunk(p);
-  const int64_t num_chunks = p.num_tokens / step + (p.num_tokens % step != 0);
+void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
   visit_index(p.index_dtype, [&](auto index) {
-    const auto* indices = static_cast<const decltype(index)*>(at.sorted_indices);
-    parallel_chunks(num_chunks, p.num_threads, [&](int64_t chunk, int) {
-      const FpMode mode;
-      const int64_t first = chunk * step, last = std::min(p.num_tokens, first + step);
-      visit_float(p.tokens_dtype,
-                  [&](auto t) { sum_tokens<decltype(t)>(p, at, indices, first, last); });
-      if (!p.has_probs) return;
-      visit_bytes(p.probs_dtype,
-                  [&](auto bits) { copy_probs<decltype(bits)>(p, at, indices, first, last); });
-    });
+    visit_bytes(p.probs_dtype,
+                [&](auto bits) { copy_probs<decltype(index), decltype(bits)>(p, at, chunk); });
   });
 }
+
+}  // namespace
 
 size_t workspace_bytes(const Problem& p) {
   return p.check_indices ? check_indices_bytes(p.num_tokens * p.top_k) : 0;
 }
 
-std::string takes_everything(const Problem&) { return {}; }
-
-}  // namespace
+void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunChunk* run_chunk) {
+  if (p.check_indices) {
+    check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_tokens * p.top_k,
+                  workspace);
+  }
+  const Cut cut(p);
+  const bool streaming = use_streaming(p, at, cut.row_bytes);
+  parallel_chunks(cut.num_chunks(), cut.workers, [&](int64_t i, int) {
+    const Chunk chunk = cut[i];
+    run_chunk(p, at, chunk, streaming);
+    if (p.has_probs && chunk.first_byte == 0) copy_probs(p, at, chunk);
+  });
+}
 
 void add_kernels(PermuteWithEpGradKernels& kernels) {
-  kernels.push_back({"portable", takes_everything, workspace_bytes, run});
+  for_each_target([&](size_t index) {
+    kernels.push_back({HWY_DISPATCH_TABLE(target_name)[index](), refuses, workspace_bytes,
+                       HWY_DISPATCH_TABLE(run)[index]});
+  });
+  kernels.push_back(portable_permute_with_ep_grad());
 }
 
 }  // namespace moe::cpu
+#endif  // HWY_ONCE

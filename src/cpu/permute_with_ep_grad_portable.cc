@@ -1,0 +1,70 @@
+// PermuteWithEpGrad in plain C++, for what the other kernels do not take.
+#include <algorithm>
+
+#include "core/dtypes.h"
+#include "core/fp_mode.h"
+#include "cpu/permute_with_ep_grad.h"
+
+namespace moe::cpu {
+namespace {
+
+using Problem = PermuteWithEpGradProblem;
+using Pointers = PermuteWithEpGradPointers;
+
+// Elements of a row that are summed at a time: accumulators that stay in the first-level cache.
+constexpr int64_t kBlock = 1024;
+
+// out[h] = the sum of the token's rows at element begin + h, for h in [0, count).
+template <class T, class Index>
+void sum_block(const Problem& p, const Pointers& at, int64_t token, int64_t begin, int64_t count,
+               T* out) {
+  Accumulator<T> sum[kBlock];
+  const Slots<Index> slots(p, at, token);
+  // A slot outside contributes +0; without one the sum starts at -0, which changes nothing.
+  std::fill_n(sum, count, slots.all_inside() ? Accumulator<T>(-0.0) : Accumulator<T>(0.0));
+  for (int64_t k = 0; k < p.top_k; ++k) {
+    const int64_t row = slots.row(k);
+    if (row < 0) continue;
+    const int64_t first = row * p.row_stride + begin * p.inner_stride;
+    for (int64_t h = 0; h < count; ++h) {
+      sum[h] += widen(load<T>(at.permuted_tokens_grad, first + h * p.inner_stride));
+    }
+  }
+  std::transform(sum, sum + count, out, [](Accumulator<T> x) { return narrow<T>(x); });
+}
+
+template <class T, class Index>
+void sum_tokens(const Problem& p, const Pointers& at, const Chunk& chunk) {
+  constexpr int64_t kBytes = sizeof(T);
+  T block[kBlock];
+  for (int64_t token = chunk.first_token; token < chunk.last_token; ++token) {
+    for (int64_t h = chunk.first_byte / kBytes; h < chunk.last_byte / kBytes; h += kBlock) {
+      const int64_t count = std::min(kBlock, chunk.last_byte / kBytes - h);
+      sum_block<T, Index>(p, at, token, h, count, block);
+      std::memcpy(static_cast<char*>(at.tokens_grad) + (token * p.hidden_size + h) * kBytes, block,
+                  static_cast<size_t>(count * kBytes));
+    }
+  }
+}
+
+void run_chunk(const Problem& p, const Pointers& at, const Chunk& chunk, bool /*streaming*/) {
+  const FpMode mode;
+  visit_index(p.index_dtype, [&](auto index) {
+    visit_float(p.tokens_dtype,
+                [&](auto t) { sum_tokens<decltype(t), decltype(index)>(p, at, chunk); });
+  });
+}
+
+void run(const Problem& p, const Pointers& at, void* workspace) {
+  run_in_chunks(p, at, workspace, run_chunk);
+}
+
+std::string takes_everything(const Problem&) { return {}; }
+
+}  // namespace
+
+PermuteWithEpGradKernels::value_type portable_permute_with_ep_grad() {
+  return {"portable", takes_everything, workspace_bytes, run};
+}
+
+}  // namespace moe::cpu

@@ -1,0 +1,282 @@
+// Row primitives, compiled once per instruction set: how the raw bytes of a row become numbers and
+// back, and sums of rows over one or several vectors. No include guard of the usual kind: Highway
+// includes this file again for each target.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/dtypes.h"
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+
+#if defined(MOE_CPU_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef MOE_CPU_ROWS_INL_H_
+#undef MOE_CPU_ROWS_INL_H_
+#else
+#define MOE_CPU_ROWS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace moe::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A vector of raw bytes is what is loaded and stored: no pointer needs any alignment.
+using Bytes = hn::ScalableTag<uint8_t>;
+using Raw = hn::Vec<Bytes>;
+using Words = hn::Repartition<uint32_t, Bytes>;
+using Floats = hn::Repartition<float, Bytes>;
+using Doubles = hn::Repartition<double, Bytes>;
+
+// How elements of T widen to accumulators and narrow again, a raw vector at a time. 16-bit elements
+// need two accumulators, `first` and `second`; which elements go where is the type's own business.
+template <class T>
+struct Lanes;
+
+template <class T, class D>
+struct WholeLanes {
+  static constexpr bool kSplit = false;
+  using Acc = D;
+  static HWY_INLINE hn::Vec<D> first(Raw raw) { return hn::BitCast(D(), raw); }
+  static HWY_INLINE Raw join(hn::Vec<D> sum) { return hn::BitCast(Bytes(), sum); }
+};
+template <>
+struct Lanes<float> : WholeLanes<float, Floats> {};
+#if HWY_HAVE_FLOAT64
+template <>
+struct Lanes<double> : WholeLanes<double, Doubles> {};
+#endif
+
+// Even elements, then odd ones: a bfloat16 is the upper half of a float, so no lane has to move.
+template <>
+struct Lanes<BF16> {
+  static constexpr bool kSplit = true;
+  using Acc = Floats;
+  using Sum = hn::Vec<Floats>;
+  static HWY_INLINE Sum first(Raw raw) {
+    return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::BitCast(Words(), raw)));
+  }
+  static HWY_INLINE Sum second(Raw raw) {
+    return hn::BitCast(Floats(), hn::And(hn::BitCast(Words(), raw), upper()));
+  }
+  static HWY_INLINE Raw join(Sum even, Sum odd) {
+    return hn::BitCast(Bytes(), hn::Or(hn::ShiftRight<16>(round(even)), hn::And(round(odd), upper())));
+  }
+
+ private:
+  static HWY_INLINE hn::Vec<Words> upper() { return hn::Set(Words(), 0xFFFF0000u); }
+  // The upper half of each lane is the rounded value.
+  static HWY_INLINE hn::Vec<Words> round(Sum sum) {
+    const Words d;
+    const auto bits = hn::BitCast(d, sum);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
+    const auto rounded = hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), odd);
+    const auto is_nan = hn::RebindMask(d, hn::IsNaN(sum));
+    return hn::IfThenElse(is_nan, hn::Or(bits, hn::Set(d, 0x400000)), rounded);
+  }
+};
+
+// Where the hardware widens, in order: lower half, then upper half. Elsewhere, and wherever it
+// narrows, by integer arithmetic: even elements, then odd ones.
+template <>
+struct Lanes<F16> {
+  static constexpr bool kSplit = true;
+  using Acc = Floats;
+  using Sum = hn::Vec<Floats>;
+
+#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+  static HWY_INLINE Sum first(Raw raw) {
+    return widen(hn::And(hn::BitCast(Words(), raw), hn::Set(Words(), 0xFFFF)));
+  }
+  static HWY_INLINE Sum second(Raw raw) {
+    return widen(hn::ShiftRight<16>(hn::BitCast(Words(), raw)));
+  }
+  static HWY_INLINE Raw join(Sum even, Sum odd) {
+    return hn::BitCast(Bytes(), hn::Or(round(even), hn::ShiftLeft<16>(round(odd))));
+  }
+#else
+  static HWY_INLINE Sum first(Raw raw) { return promote(hn::LowerHalf(HalfBytes(), raw)); }
+  static HWY_INLINE Sum second(Raw raw) { return promote(hn::UpperHalf(HalfBytes(), raw)); }
+  static HWY_INLINE Raw join(Sum lower, Sum upper) {
+    const hn::Repartition<uint16_t, Bytes> d;
+    return hn::BitCast(Bytes(), hn::ConcatEven(d, hn::BitCast(d, round(upper)),
+                                               hn::BitCast(d, round(lower))));
+  }
+#endif
+
+ private:
+  using HalfBytes = hn::Half<Bytes>;
+  static HWY_INLINE Sum promote(hn::Vec<HalfBytes> half) {
+    return hn::PromoteTo(Floats(), hn::BitCast(hn::Rebind<hwy::float16_t, Floats>(), half));
+  }
+  // Each lane holds a float16 in its lower half.
+  static HWY_INLINE Sum widen(hn::Vec<Words> half) {
+    const Words d;
+    const auto magnitude = hn::And(half, hn::Set(d, 0x7FFF));
+    const auto sign = hn::ShiftLeft<16>(hn::Xor(half, magnitude));
+    const auto shifted = hn::ShiftLeft<13>(magnitude);
+    const auto rebased = hn::Add(shifted, hn::Set(d, 112u << 23));
+    // A subnormal as the fraction of 2^-14, less 2^-14: exact, and no operand is subnormal.
+    const auto smallest = hn::Set(d, 113u << 23);
+    const auto subnormal =
+        hn::BitCast(d, hn::Sub(hn::BitCast(Floats(), hn::Add(shifted, smallest)),
+                               hn::BitCast(Floats(), smallest)));
+    const auto finite =
+        hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x0400)), subnormal, rebased);
+    const auto infinite = hn::Gt(magnitude, hn::Set(d, 0x7BFF));
+    const auto value = hn::IfThenElse(infinite, hn::Or(shifted, hn::Set(d, 0x7F800000)), finite);
+    return hn::BitCast(Floats(), hn::Or(value, sign));
+  }
+  // The lower half of each lane is the rounded value, the upper half is zero.
+  static HWY_INLINE hn::Vec<Words> round(Sum sum) {
+    const Words d;
+    const auto bits = hn::BitCast(d, sum);
+    const auto magnitude = hn::And(bits, hn::Set(d, 0x7FFFFFFF));
+    const auto sign = hn::ShiftRight<16>(hn::Xor(bits, magnitude));
+    const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 1));
+    // Rebased by 2^-112, and rounded at the 13 bits that go.
+    const auto normal =
+        hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, hn::Set(d, 0xFFFu - (112u << 23))), odd));
+    // Adding 0.5 leaves a unit in the last place of 2^-24, a subnormal's: the addition rounds.
+    const auto half = hn::Set(Floats(), 0.5f);
+    const auto subnormal = hn::Sub(
+        hn::BitCast(d, hn::Add(hn::BitCast(Floats(), magnitude), half)), hn::BitCast(d, half));
+    auto result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x38800000)), subnormal, normal);
+    result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x477FFFFF)), hn::Set(d, 0x7C00), result);
+    result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x7F800000)), hn::Set(d, 0x7E00), result);
+    return hn::Or(result, sign);
+  }
+};
+
+// Rows that are summed together: `count` addresses, and +0 or -0 to start from.
+struct Rows {
+  const uint8_t* const* rows;
+  int64_t count;
+  bool start_negative;  // -0, which addition ignores; else +0, which a slot outside contributes
+};
+
+// Rows that will be read next: while the i-th row is read at some offset, its i-th row is asked for
+// at that offset plus `shift`.
+struct Ahead {
+  const uint8_t* const* rows;
+  int64_t count;
+  int64_t shift;
+
+  HWY_INLINE void fetch(int64_t i, int64_t offset, int64_t bytes) const {
+    if (i >= count) return;
+    const uint8_t* line = rows[i] + shift + offset;
+    for (int64_t b = 0; b < bytes; b += 64) hwy::Prefetch(line + b);
+  }
+};
+
+enum class Store { kCached, kStreaming };
+
+template <Store store>
+HWY_INLINE void put(Raw raw, uint8_t* out) {
+  if constexpr (store == Store::kStreaming) {
+    hn::Stream(raw, Bytes(), out);
+  } else {
+    hn::StoreU(raw, Bytes(), out);
+  }
+}
+
+// out[offset, offset + vector) = the sum of the rows there.
+template <class T, Store store>
+HWY_INLINE void sum_vector(const Rows& in, int64_t offset, uint8_t* out) {
+  using L = Lanes<T>;
+  const Bytes d;
+  const auto start = hn::Set(typename L::Acc(), in.start_negative ? -0.0f : 0.0f);
+  auto a = start;
+  if constexpr (L::kSplit) {
+    auto b = start;
+    for (int64_t i = 0; i < in.count; ++i) {
+      const Raw raw = hn::LoadU(d, in.rows[i] + offset);
+      a = hn::Add(a, L::first(raw));
+      b = hn::Add(b, L::second(raw));
+    }
+    put<store>(L::join(a, b), out + offset);
+  } else {
+    for (int64_t i = 0; i < in.count; ++i) {
+      a = hn::Add(a, L::first(hn::LoadU(d, in.rows[i] + offset)));
+    }
+    put<store>(L::join(a), out + offset);
+  }
+}
+
+// The same for four vectors, the step of the long run.
+template <class T, Store store>
+HWY_INLINE void sum_four_vectors(const Rows& in, const Ahead& ahead, int64_t ahead_row,
+                                 int64_t offset, uint8_t* out) {
+  using L = Lanes<T>;
+  const Bytes d;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
+  const auto start = hn::Set(typename L::Acc(), in.start_negative ? -0.0f : 0.0f);
+  auto a0 = start, a1 = start, a2 = start, a3 = start;
+  auto b0 = start, b1 = start, b2 = start, b3 = start;
+  for (int64_t i = 0; i < in.count; ++i) {
+    ahead.fetch(ahead_row + i, offset, 4 * n);
+    const uint8_t* row = in.rows[i] + offset;
+    const Raw r0 = hn::LoadU(d, row), r1 = hn::LoadU(d, row + n);
+    const Raw r2 = hn::LoadU(d, row + 2 * n), r3 = hn::LoadU(d, row + 3 * n);
+    a0 = hn::Add(a0, L::first(r0));
+    a1 = hn::Add(a1, L::first(r1));
+    a2 = hn::Add(a2, L::first(r2));
+    a3 = hn::Add(a3, L::first(r3));
+    if constexpr (L::kSplit) {
+      b0 = hn::Add(b0, L::second(r0));
+      b1 = hn::Add(b1, L::second(r1));
+      b2 = hn::Add(b2, L::second(r2));
+      b3 = hn::Add(b3, L::second(r3));
+    }
+  }
+  out += offset;
+  if constexpr (L::kSplit) {
+    put<store>(L::join(a0, b0), out);
+    put<store>(L::join(a1, b1), out + n);
+    put<store>(L::join(a2, b2), out + 2 * n);
+    put<store>(L::join(a3, b3), out + 3 * n);
+  } else {
+    put<store>(L::join(a0), out);
+    put<store>(L::join(a1), out + n);
+    put<store>(L::join(a2), out + 2 * n);
+    put<store>(L::join(a3), out + 3 * n);
+  }
+}
+
+// Fewer bytes than a vector, through copies of full vectors.
+template <class T>
+HWY_NOINLINE void sum_bytes(const Rows& in, int64_t offset, size_t bytes, uint8_t* out) {
+  using L = Lanes<T>;
+  const Bytes d;
+  HWY_ALIGN uint8_t buffer[HWY_MAX_BYTES] = {};
+  const auto start = hn::Set(typename L::Acc(), in.start_negative ? -0.0f : 0.0f);
+  auto a = start, b = start;
+  for (int64_t i = 0; i < in.count; ++i) {
+    std::memcpy(buffer, in.rows[i] + offset, bytes);
+    const Raw raw = hn::Load(d, buffer);
+    a = hn::Add(a, L::first(raw));
+    if constexpr (L::kSplit) b = hn::Add(b, L::second(raw));
+  }
+  if constexpr (L::kSplit) {
+    hn::Store(L::join(a, b), d, buffer);
+  } else {
+    hn::Store(L::join(a), d, buffer);
+  }
+  std::memcpy(out + offset, buffer, bytes);
+}
+
+// A row of any length, however short.
+template <class T>
+HWY_NOINLINE void sum_short_row(const Rows& in, int64_t row_bytes, uint8_t* out) {
+  const int64_t n = static_cast<int64_t>(hn::Lanes(Bytes()));
+  int64_t h = 0;
+  for (; h + n <= row_bytes; h += n) sum_vector<T, Store::kCached>(in, h, out);
+  if (h < row_bytes) sum_bytes<T>(in, h, static_cast<size_t>(row_bytes - h), out);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace moe::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
