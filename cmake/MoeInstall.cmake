@@ -28,8 +28,9 @@ file(RELATIVE_PATH MOE_PC_TO_PREFIX
   "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 if(NOT BUILD_SHARED_LIBS)
   set(MOE_PC_LIBS "-pthread")
+  set(MOE_PC_REQUIRES "libhwy")
   if(MOE_THREADS STREQUAL "tbb")
-    set(MOE_PC_REQUIRES "tbb")
+    string(APPEND MOE_PC_REQUIRES " tbb")
   endif()
 endif()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/moe_permute.pc.in"

@@ -78,7 +78,8 @@ class TokenSum {
         row_bytes_(row_bytes),
         out_(out) {
     // Streaming stores need aligned addresses, and full lines to be of use.
-    if (store == Store::kStreaming) head_ = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(out) & 63);
+    if (store == Store::kStreaming)
+      head_ = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(out) & 63);
   }
 
   HWY_INLINE void head() const {
@@ -113,7 +114,8 @@ HWY_INLINE void sum_group(const Batch& batch, const Group& group, const Group& n
   const int64_t piece_bytes = 4 * static_cast<int64_t>(hn::Lanes(Bytes()));
   const int32_t first_row = batch.begin[group.begin], end_row = batch.begin[group.end];
   const int64_t num_pieces = row_bytes / piece_bytes;
-  const int64_t num_blocks = std::max<int64_t>(1, (num_pieces * piece_bytes + kBlockBytes / 2) / kBlockBytes);
+  const int64_t num_blocks =
+      std::max<int64_t>(1, (num_pieces * piece_bytes + kBlockBytes / 2) / kBlockBytes);
   const int64_t block = (num_pieces + num_blocks - 1) / num_blocks;
 
   for (int64_t b = 0; b < num_blocks; ++b) {

@@ -37,7 +37,8 @@ struct Cut {
     const double bytes = token_bytes * static_cast<double>(num_tokens);
     workers = static_cast<int>(std::clamp(bytes / kWorkerBytes, 1.0, p.num_threads * 1.0));
     // Four chunks a worker at least, so that a slow one leaves its share to the others.
-    const double chunk_bytes = std::min<double>(kChunkBytes, bytes / (workers > 1 ? workers * 4 : 1));
+    const double chunk_bytes =
+        std::min<double>(kChunkBytes, bytes / (workers > 1 ? workers * 4 : 1));
     tokens_per_chunk = static_cast<int64_t>(std::clamp(chunk_bytes / token_bytes, 1.0, 1e9));
     token_chunks = num_tokens / tokens_per_chunk + (num_tokens % tokens_per_chunk != 0);
     const int64_t wanted_parts =
@@ -71,7 +72,8 @@ void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
     const Slots<Index> slots(p, at, token);
     for (int64_t k = 0; k < p.top_k; ++k) {
       const int64_t row = slots.row(k);
-      const Bits prob = row < 0 ? Bits{0} : load<Bits>(at.permuted_probs_grad, row * p.probs_stride);
+      const Bits prob =
+          row < 0 ? Bits{0} : load<Bits>(at.permuted_probs_grad, row * p.probs_stride);
       store(at.probs_grad, token * p.top_k + k, prob);
     }
   }

@@ -1,5 +1,5 @@
-// The CPU kernels of PermuteWithEpGrad: one per instruction set that the machine has, and a portable
-// one; and what they share.
+// The CPU kernels of PermuteWithEpGrad: one per instruction set that the machine has, and a
+// portable one; and what they share.
 #pragma once
 
 #include "core/dtypes.h"
@@ -25,8 +25,8 @@ struct Chunk {
 using RunChunk = void(const PermuteWithEpGradProblem&, const PermuteWithEpGradPointers&,
                       const Chunk&, bool streaming);
 
-// The whole operator: checks the indices if that is asked for, cuts the work into chunks, hands them
-// to threads, and copies the probs.
+// The whole operator: checks the indices if that is asked for, cuts the work into chunks, hands
+// them to threads, and copies the probs.
 void run_in_chunks(const PermuteWithEpGradProblem& problem, const PermuteWithEpGradPointers& at,
                    void* workspace, RunChunk* run_chunk);
 

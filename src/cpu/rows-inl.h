@@ -61,7 +61,8 @@ struct Lanes<BF16> {
     return hn::BitCast(Floats(), hn::And(hn::BitCast(Words(), raw), upper()));
   }
   static HWY_INLINE Raw join(Sum even, Sum odd) {
-    return hn::BitCast(Bytes(), hn::Or(hn::ShiftRight<16>(round(even)), hn::And(round(odd), upper())));
+    return hn::BitCast(Bytes(),
+                       hn::Or(hn::ShiftRight<16>(round(even)), hn::And(round(odd), upper())));
   }
 
  private:
@@ -100,8 +101,8 @@ struct Lanes<F16> {
   static HWY_INLINE Sum second(Raw raw) { return promote(hn::UpperHalf(HalfBytes(), raw)); }
   static HWY_INLINE Raw join(Sum lower, Sum upper) {
     const hn::Repartition<uint16_t, Bytes> d;
-    return hn::BitCast(Bytes(), hn::ConcatEven(d, hn::BitCast(d, round(upper)),
-                                               hn::BitCast(d, round(lower))));
+    return hn::BitCast(
+        Bytes(), hn::ConcatEven(d, hn::BitCast(d, round(upper)), hn::BitCast(d, round(lower))));
   }
 #endif
 
@@ -119,11 +120,9 @@ struct Lanes<F16> {
     const auto rebased = hn::Add(shifted, hn::Set(d, 112u << 23));
     // A subnormal as the fraction of 2^-14, less 2^-14: exact, and no operand is subnormal.
     const auto smallest = hn::Set(d, 113u << 23);
-    const auto subnormal =
-        hn::BitCast(d, hn::Sub(hn::BitCast(Floats(), hn::Add(shifted, smallest)),
-                               hn::BitCast(Floats(), smallest)));
-    const auto finite =
-        hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x0400)), subnormal, rebased);
+    const auto subnormal = hn::BitCast(d, hn::Sub(hn::BitCast(Floats(), hn::Add(shifted, smallest)),
+                                                  hn::BitCast(Floats(), smallest)));
+    const auto finite = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x0400)), subnormal, rebased);
     const auto infinite = hn::Gt(magnitude, hn::Set(d, 0x7BFF));
     const auto value = hn::IfThenElse(infinite, hn::Or(shifted, hn::Set(d, 0x7F800000)), finite);
     return hn::BitCast(Floats(), hn::Or(value, sign));
@@ -140,8 +139,8 @@ struct Lanes<F16> {
         hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, hn::Set(d, 0xFFFu - (112u << 23))), odd));
     // Adding 0.5 leaves a unit in the last place of 2^-24, a subnormal's: the addition rounds.
     const auto half = hn::Set(Floats(), 0.5f);
-    const auto subnormal = hn::Sub(
-        hn::BitCast(d, hn::Add(hn::BitCast(Floats(), magnitude), half)), hn::BitCast(d, half));
+    const auto subnormal = hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(Floats(), magnitude), half)),
+                                   hn::BitCast(d, half));
     auto result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x38800000)), subnormal, normal);
     result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x477FFFFF)), hn::Set(d, 0x7C00), result);
     result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x7F800000)), hn::Set(d, 0x7E00), result);
