@@ -56,7 +56,7 @@ std::shared_ptr<Block> make_plain_block(size_t size, MemoryKind kind) {
   if (huge) madvise(address, size / kHugePage * kHugePage, MADV_HUGEPAGE);
   std::unique_ptr<void, decltype(&std::free)> owner(address, std::free);
   auto block = std::make_shared<PlainBlock>(address, size, kind);
-  owner.release();
+  static_cast<void>(owner.release());
   return block;
 }
 
