@@ -19,7 +19,7 @@ struct Engine {
   // environment variable MOE_KERNEL, and where that is empty too the fastest one that accepts the
   // case. plan() throws InvalidArgument when the name is unknown on this machine or the kernel
   // refuses the case.
-  std::string kernel;
+  std::string kernel{};
 };
 
 // The most threads that any run may use from now on; plans made before keep what they took.
