@@ -97,7 +97,11 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunChu
     check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_tokens * p.top_k,
                   workspace);
   }
-  const Cut cut(p);
+  // Also the cutting computes in floating point, where the caller's mode may trap.
+  const Cut cut = [&] {
+    const FpMode mode;
+    return Cut(p);
+  }();
   const bool streaming = use_streaming(p, at, cut.row_bytes);
   parallel_chunks(cut.num_chunks(), cut.workers, [&](int64_t i, int) {
     const Chunk chunk = cut[i];
