@@ -1,0 +1,135 @@
+#include "problem.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+namespace moe::bench {
+namespace {
+
+// Router probabilities are float32 in every model of shapes.json.
+constexpr int64_t kProbBytes = 4;
+
+// Written here again, and not shared with the library: what is checked must not check itself.
+double to_double(DType dtype, const std::byte* at) {
+  if (dtype == DType::kF32) {
+    float value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  if (dtype == DType::kBF16) return std::bit_cast<float>(uint32_t{bits} << 16);
+  const int exponent = bits >> 10 & 31;
+  const int fraction = bits & 1023;
+  if (exponent == 31) return fraction ? NAN : (bits & 0x8000 ? -INFINITY : INFINITY);
+  const double magnitude =
+      exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+// Half a unit in the last place, relative.
+double half_unit(DType dtype) {
+  return dtype == DType::kF32 ? 0x1p-24 : dtype == DType::kF16 ? 0x1p-11 : 0x1p-8;
+}
+
+}  // namespace
+
+Problem::Problem(const Case& the_case, Memory& memory) : the_case_(the_case) {
+  const Case& c = the_case_;
+  const Routing routing = route(c.routing, c.num_tokens, c.num_experts, c.top_k);
+  window_ = window_of_rank(routing, c.rank, c.num_ranks);
+  const int64_t num_slots = c.num_tokens * c.top_k,
+                row_stride_bytes = c.row_bytes() + c.row_gap_bytes;
+
+  args_.permuted_tokens_grad = TensorDesc::strided(c.dtype, {num_rows(), c.hidden_size},
+                                                   {row_stride_bytes / dtype_bytes(c.dtype), 1});
+  args_.sorted_indices = TensorDesc::contiguous(DType::kI32, {num_slots});
+  args_.permuted_probs_grad = TensorDesc::contiguous(DType::kF32, {num_rows()});
+  args_.top_k = c.top_k;
+  args_.ep_range = window_;
+  args_.tokens_grad = TensorDesc::contiguous(c.dtype, {c.num_tokens, c.hidden_size});
+  args_.probs_grad = TensorDesc::contiguous(DType::kF32, {c.num_tokens, c.top_k});
+
+  rows_ = memory.rows.at_least(num_rows() * row_stride_bytes);
+  probs_ = memory.probs.at_least(num_rows() * kProbBytes);
+  indices_ = memory.indices.at_least(num_slots * 4);
+  tokens_grad_ = memory.tokens_grad.at_least(output_bytes());
+  probs_grad_ = memory.probs_grad.at_least(num_slots * kProbBytes);
+  std::memcpy(indices_, routing.sorted_indices.data(), static_cast<size_t>(num_slots) * 4);
+}
+
+PermuteWithEpGrad::Pointers Problem::pointers() const {
+  return {rows_, indices_, probs_, tokens_grad_, probs_grad_};
+}
+
+std::vector<Transfer> Problem::transfers() const {
+  const int64_t num_slots = the_case_.num_tokens * the_case_.top_k;
+  return {{rows_, num_rows() * the_case_.row_bytes(), tokens_grad_, output_bytes()},
+          {indices_, num_slots * 4, nullptr, 0},
+          {probs_, num_rows() * kProbBytes, probs_grad_, num_slots * kProbBytes}};
+}
+
+int64_t Problem::bytes_moved() const {
+  int64_t bytes = 0;
+  for (const Transfer& t : transfers()) bytes += t.bytes_read + t.bytes_written;
+  return bytes;
+}
+
+double Problem::element(int64_t row, int64_t h) const {
+  const int64_t offset = row * (the_case_.row_bytes() + the_case_.row_gap_bytes);
+  return to_double(the_case_.dtype, rows_ + offset + h * dtype_bytes(the_case_.dtype));
+}
+
+void Problem::check_token(int64_t token) const {
+  const Case& c = the_case_;
+  const auto* indices = reinterpret_cast<const int32_t*>(indices_) + token * c.top_k;
+  for (int64_t h = 0; h < c.hidden_size; ++h) {
+    double sum = 0, magnitude = 0;
+    for (int64_t k = 0; k < c.top_k; ++k) {
+      if (indices[k] < window_.begin || indices[k] >= window_.end) continue;
+      const double value = element(indices[k] - window_.begin, h);
+      sum += value;
+      magnitude += std::abs(value);
+    }
+    const double got =
+        to_double(c.dtype, tokens_grad_ + (token * c.hidden_size + h) * dtype_bytes(c.dtype));
+    const double allowed = half_unit(c.dtype) * std::abs(sum) + 0x1p-23 * magnitude;
+    if (!(std::abs(got - sum) <= allowed)) {
+      throw std::runtime_error("wrong answer: tokens_grad[" + std::to_string(token) + ", " +
+                               std::to_string(h) + "] is " + std::to_string(got) +
+                               ", but the sum is " + std::to_string(sum));
+    }
+  }
+}
+
+void Problem::check_probs() const {
+  const auto* indices = reinterpret_cast<const int32_t*>(indices_);
+  for (int64_t slot = 0; slot < the_case_.num_tokens * the_case_.top_k; ++slot) {
+    const bool inside = indices[slot] >= window_.begin && indices[slot] < window_.end;
+    const uint32_t zero = 0;
+    const void* want =
+        inside ? static_cast<const void*>(probs_ + (indices[slot] - window_.begin) * kProbBytes)
+               : &zero;
+    if (std::memcmp(want, probs_grad_ + slot * kProbBytes, kProbBytes) != 0) {
+      throw std::runtime_error("wrong answer: probs_grad at slot " + std::to_string(slot));
+    }
+  }
+}
+
+void Problem::check(const BoundCall& call) const {
+  const int64_t num_tokens = the_case_.num_tokens;
+  std::memset(tokens_grad_, 0xFF, static_cast<size_t>(output_bytes()));
+  std::memset(probs_grad_, 0xFF, static_cast<size_t>(num_tokens * the_case_.top_k * kProbBytes));
+  std::vector<std::byte> workspace(call.workspace_bytes());
+  call.run(workspace.data());
+  const int64_t num_checked = std::min<int64_t>(num_tokens, 64);
+  for (int64_t i = 0; i < num_checked; ++i) {
+    check_token(num_checked == 1 ? 0 : i * (num_tokens - 1) / (num_checked - 1));
+  }
+  check_probs();
+}
+
+}  // namespace moe::bench

@@ -1,0 +1,73 @@
+#include "routing.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+
+namespace moe::bench {
+namespace {
+
+// Not the standard library's distributions: those differ between implementations.
+double next_unit(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
+
+// Sums of the experts' weights up to and including each.
+std::vector<double> cumulative_weights(const std::string& distribution, int64_t num_experts,
+                                       std::mt19937_64& random) {
+  std::vector<double> weights(static_cast<size_t>(num_experts), 1.0);
+  if (distribution == "zipf") {
+    for (size_t e = 0; e < weights.size(); ++e) weights[e] = 1.0 / static_cast<double>(e + 1);
+    for (size_t e = weights.size(); e > 1; --e) std::swap(weights[e - 1], weights[random() % e]);
+  } else if (distribution != "uniform") {
+    throw std::invalid_argument("routing: \"" + distribution + "\", but needs uniform or zipf");
+  }
+  std::partial_sum(weights.begin(), weights.end(), weights.begin());
+  return weights;
+}
+
+std::vector<int64_t> choose_experts(const std::vector<double>& cumulative, int64_t num_tokens,
+                                    int64_t top_k, std::mt19937_64& random) {
+  std::vector<int64_t> experts;
+  for (int64_t token = 0; token < num_tokens; ++token) {
+    const auto first = static_cast<std::ptrdiff_t>(experts.size());
+    while (static_cast<int64_t>(experts.size()) < (token + 1) * top_k) {
+      const double at = next_unit(random) * cumulative.back();
+      const int64_t expert =
+          std::upper_bound(cumulative.begin(), cumulative.end() - 1, at) - cumulative.begin();
+      const auto chosen = experts.begin() + first;
+      if (std::find(chosen, experts.end(), expert) == experts.end()) experts.push_back(expert);
+    }
+  }
+  return experts;
+}
+
+}  // namespace
+
+Routing route(const std::string& distribution, int64_t num_tokens, int64_t num_experts,
+              int64_t top_k) {
+  std::mt19937_64 random(20240607);
+  const auto cumulative = cumulative_weights(distribution, num_experts, random);
+  const auto experts = choose_experts(cumulative, num_tokens, top_k, random);
+  Routing routing;
+  routing.rows_per_expert.resize(static_cast<size_t>(num_experts));
+  for (int64_t expert : experts) ++routing.rows_per_expert[static_cast<size_t>(expert)];
+  std::vector<int64_t> next_row(static_cast<size_t>(num_experts));
+  std::exclusive_scan(routing.rows_per_expert.begin(), routing.rows_per_expert.end(),
+                      next_row.begin(), int64_t{0});
+  for (int64_t expert : experts) {
+    routing.sorted_indices.push_back(static_cast<int32_t>(next_row[static_cast<size_t>(expert)]++));
+  }
+  return routing;
+}
+
+EpRange window_of_rank(const Routing& routing, int64_t rank, int64_t num_ranks) {
+  const auto& rows = routing.rows_per_expert;
+  const int64_t num_experts = static_cast<int64_t>(rows.size());
+  const auto rows_before = [&](int64_t expert) {
+    return std::accumulate(rows.begin(), rows.begin() + expert, int64_t{0});
+  };
+  return {rows_before(rank * num_experts / num_ranks),
+          rows_before((rank + 1) * num_experts / num_ranks)};
+}
+
+}  // namespace moe::bench
