@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "floor.h"
+#include "floor/floor.h"
 
 namespace moe::bench {
 

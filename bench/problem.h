@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "floor.h"
+#include "floor/floor.h"
 #include "memory.h"
 #include "moe/moe.h"
 #include "routing.h"

@@ -1,4 +1,4 @@
-#include "floor.h"
+#include "floor/floor.h"
 
 #include <algorithm>
 #include <cstring>
