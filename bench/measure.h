@@ -31,9 +31,9 @@ struct Measured {
   double share_of_floor() const { return floor_seconds / operator_seconds; }
 };
 
-// First every candidate twice, each beside the operator; then the three fastest in turn, each
-// beside the operator again, for about `budget_seconds`. Both figures are medians of that second
-// part.
+// First every candidate once or twice, each beside the operator; then the three fastest in turn,
+// each beside the operator again, for about `budget_seconds`. Both figures are medians of that
+// second part.
 Measured measure(const std::function<void()>& run, std::span<const Transfer> transfers,
                  std::span<const FloorCandidate> candidates, const Side& side,
                  double budget_seconds);

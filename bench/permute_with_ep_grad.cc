@@ -3,7 +3,6 @@
 //   --quick          the small sweep
 //   --scaling        only the cases from 1 MB to 8 GB
 //   --shapes=FILE    another shapes.json
-//   --kernel=NAME    forces a kernel
 //   --seconds=S      of measuring per case, beside a first look at every floor pass
 #include <benchmark/benchmark.h>
 
@@ -23,7 +22,6 @@ struct Options {
   bool quick = false;
   bool scaling = false;
   std::string shapes = MOE_BENCH_SHAPES;
-  Engine engine;
   double seconds = 0.4;
 };
 
@@ -85,7 +83,7 @@ void run_case(benchmark::State& state, const Case& c, Memory& memory, const Opti
               bool with_consumer) {
   try {
     const Problem problem(c, memory);
-    const BoundCall call = problem.plan(options.engine).bind(problem.pointers());
+    const BoundCall call = problem.plan().bind(problem.pointers());
     problem.check(call);
     std::vector<std::byte> workspace(call.workspace_bytes());
     for (auto _ : state) {
@@ -99,10 +97,10 @@ void run_case(benchmark::State& state, const Case& c, Memory& memory, const Opti
   }
 }
 
-void plan_and_bind(benchmark::State& state, const Case& c, Memory& memory, const Options& options) {
+void plan_and_bind(benchmark::State& state, const Case& c, Memory& memory) {
   const Problem problem(c, memory);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(problem.plan(options.engine).bind(problem.pointers()));
+    benchmark::DoNotOptimize(problem.plan().bind(problem.pointers()));
   }
 }
 
@@ -126,8 +124,8 @@ void register_all(const Shapes& shapes, Memory& memory, const Options& options) 
   register_cases("sweep", shapes.sweep, memory, options);
   register_cases("decode", shapes.decode, memory, options);
   register_cases("consumer", shapes.consumer, memory, options);
-  benchmark::RegisterBenchmark("plan_and_bind", [&, options](benchmark::State& state) {
-    plan_and_bind(state, shapes.decode.front(), memory, options);
+  benchmark::RegisterBenchmark("plan_and_bind", [&](benchmark::State& state) {
+    plan_and_bind(state, shapes.decode.front(), memory);
   });
 }
 
@@ -147,8 +145,6 @@ Options parse(int& argc, char** argv) {
       options.scaling = true;
     } else if (const char* shapes = value_of(argv[i], "--shapes=")) {
       options.shapes = shapes;
-    } else if (const char* kernel = value_of(argv[i], "--kernel=")) {
-      options.engine.kernel = kernel;
     } else if (const char* seconds = value_of(argv[i], "--seconds=")) {
       options.seconds = std::stod(seconds);
     } else {
@@ -159,9 +155,9 @@ Options parse(int& argc, char** argv) {
   return options;
 }
 
-void add_context(const Shapes& shapes, Memory& memory, const Options& options) {
+void add_context(const Shapes& shapes, Memory& memory) {
   const Problem problem(shapes.decode.front(), memory);
-  benchmark::AddCustomContext("kernel", problem.plan(options.engine).kernel_name());
+  benchmark::AddCustomContext("kernel", problem.plan().kernel_name());
   benchmark::AddCustomContext("threads", std::to_string(num_threads()));
   benchmark::AddCustomContext("l2_bytes", std::to_string(l2_bytes()));
   benchmark::AddCustomContext("settle_bytes", std::to_string(kSettleBytes));
@@ -178,7 +174,7 @@ int main(int argc, char** argv) {
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     const Shapes shapes = load_shapes(options.shapes, options.quick);
     Memory memory;
-    add_context(shapes, memory, options);
+    add_context(shapes, memory);
     register_all(shapes, memory, options);
     benchmark::RunSpecifiedBenchmarks();
   } catch (const std::exception& e) {

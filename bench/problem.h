@@ -28,9 +28,7 @@ class Problem {
  public:
   Problem(const Case& the_case, Memory& memory);
 
-  PermuteWithEpGrad plan(const Engine& engine = {}) const {
-    return PermuteWithEpGrad::plan(args_, engine);
-  }
+  PermuteWithEpGrad plan() const { return PermuteWithEpGrad::plan(args_); }
   PermuteWithEpGrad::Pointers pointers() const;
   // The bytes that any implementation must move: each row of the window once (every one of them is
   // named by exactly one slot), all indices, the window's probs; all outputs.
