@@ -1,6 +1,6 @@
 // Opaque handles: a table that gives out an index and a generation instead of an address.
 //
-// A handle's high byte is its table's kind, and makes it an address that no program can hold; so a
+// A handle's high byte is its table's kind, and makes it no address that an allocator gives out; so a
 // handle of another kind, a destroyed one, and any other pointer are told apart from a live one
 // without following them. Lookups lock one slot only: a few tens of nanoseconds.
 #pragma once
