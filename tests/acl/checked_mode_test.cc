@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "acl/grad_call.h"
+#include "acl/held_stream.h"
 #include "aclnnop/aclnn_moe_token_permute_grad.h"
 
 namespace moe::acl_test {
@@ -103,7 +104,22 @@ TEST_F(CheckedMode, WorkspaceIsChecked) {
                {"workspace", "sortedIndices", "overlap"});
   EXPECT_TRUE(call.untouched_from(kTokenOut));
   ASSERT_EQ(launch(workspace.data(), UINT64_MAX), ACLNN_SUCCESS) << recent_message();
-  workspace.free();  // the queued work keeps it
+  ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
+  EXPECT_EQ(call.floats(kTokenOut, 6), kExampleTokens);
+}
+
+// The guard mode and AddressSanitizer see it when queued work does not keep its workspace.
+TEST_F(CheckedMode, WorkspaceMayBeFreedWhileTheWorkWaits) {
+  GradCall call;
+  const PhaseOne first = call.phase_one();
+  Block workspace(first.workspace_size);
+  {
+    HeldStream held(stream_);
+    ASSERT_EQ(aclnnMoeTokenPermuteWithEpGrad(workspace.data(), first.workspace_size, first.executor,
+                                             stream_),
+              ACLNN_SUCCESS);
+    workspace.free();
+  }
   ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
   EXPECT_EQ(call.floats(kTokenOut, 6), kExampleTokens);
 }

@@ -329,27 +329,31 @@ TEST_F(Executors, WithoutSynchronisationTheOutputIsStale) {
   EXPECT_EQ(call.floats(kTokenOut, 6), kExampleTokens);
 }
 
-// Of several threads that launch one executor, one consumes it.
+// Of two threads that launch one executor at the same moment, one consumes it.
 TEST_F(Executors, ConsumedOnceByManyThreads) {
-  for (int round = 0; round < 20; ++round) {
-    GradCall call;
-    aclOpExecutor* executor = made(call);
-    std::atomic<int> launched{0};
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 3; ++i) {
-      threads.emplace_back([&] {
-        ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
-        const int status = launch(executor);
+  constexpr int kNumThreads = 2, kNumExecutors = 500;
+  GradCall call;
+  std::vector<aclOpExecutor*> executors;
+  for (int i = 0; i < kNumExecutors; ++i) executors.push_back(made(call));
+  std::atomic<int> arrived{0}, launched{0};
+  std::vector<std::thread> threads;
+  for (int number = 0; number < kNumThreads; ++number) {
+    threads.emplace_back([&] {
+      EXPECT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+      for (int i = 0; i < kNumExecutors; ++i) {
+        ++arrived;
+        while (arrived < kNumThreads * (i + 1)) std::this_thread::yield();
+        const int status = launch(executors[i]);
         EXPECT_TRUE(status == ACLNN_SUCCESS || status == ACLNN_ERR_INNER_NULLPTR) << status;
         launched += status == ACLNN_SUCCESS;
-        aclrtResetDevice(0);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(launched, 1);
-    ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
-    EXPECT_EQ(call.floats(kTokenOut, 6), kExampleTokens);
+      }
+      aclrtResetDevice(0);
+    });
   }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(launched, kNumExecutors);
+  ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
+  EXPECT_EQ(call.floats(kTokenOut, 6), kExampleTokens);
 }
 
 // Several threads, each with a stream and tensors of its own.
