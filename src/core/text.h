@@ -1,6 +1,7 @@
 // Building messages.
 #pragma once
 
+#include <locale>
 #include <sstream>
 #include <string>
 
@@ -10,6 +11,7 @@ namespace moe {
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());  // no commas in numbers, whatever the program's locale
   (out << ... << parts);
   return std::move(out).str();
 }
