@@ -1,7 +1,7 @@
 // Opaque handles: a table that gives out an index and a generation instead of an address.
 //
-// A handle's high byte is its table's kind, and makes it no address that an allocator gives out; so a
-// handle of another kind, a destroyed one, and any other pointer are told apart from a live one
+// A handle's high byte is its table's kind, and makes it no address that an allocator gives out; so
+// a handle of another kind, a destroyed one, and any other pointer are told apart from a live one
 // without following them. Lookups lock one slot only: a few tens of nanoseconds.
 #pragma once
 
