@@ -62,12 +62,13 @@ std::shared_ptr<Block> Executor::pin_workspace(void* workspace, uint64_t workspa
     throw InvalidArgument("workspaceSize", text(workspace_size, ", but phase 1 asked for ",
                                                 workspace_bytes_, " bytes"));
   }
+  auto block = pin_memory("workspace", workspace, workspace_bytes_);
   for (size_t slot = 0; slot < op_.slots.size(); ++slot) {
     if (!views_[slot].given) continue;
     require_apart(op_.slots[slot], advanced(addresses_[slot], views_[slot].first_byte),
                   views_[slot].num_bytes, workspace, workspace_bytes_);
   }
-  return pin_memory("workspace", workspace, workspace_bytes_);
+  return block;
 }
 
 void Executor::require_address(size_t slot) const {
