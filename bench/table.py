@@ -98,7 +98,7 @@ def print_cases(cases):
 
 
 def print_groups(cases):
-    print(f"\n{'share of floor':34} {'cases':>5} {'least':>6} {'bound':>6} {'median':>7} {'aim':>5}")
+    lines = []
     for group in GROUPS:
         for place, in_l2 in (("", 0), (", output in L2", 1)):
             shares = [c["share_of_floor"] for c in cases
@@ -106,10 +106,12 @@ def print_groups(cases):
             if not shares:
                 continue
             least, middle = min(shares), statistics.median(shares)
-            aim = "" if middle >= group.aim else "  aim not reached"
-            print(f"{group.title + place:46}"[:46].ljust(46) + f"{len(shares):>4} {least:>6.2f} "
-                  f"{group.at_least:>6.2f} {middle:>7.2f} {group.aim:>5.2f}  "
-                  f"{verdict(least >= group.at_least)}{aim}")
+            aim = "" if middle >= group.aim else "aim not reached"
+            lines.append(f"{group.title + place:46} {len(shares):>5} {least:>6.2f} {group.at_least:>6.2f} "
+                         f"{verdict(least >= group.at_least):6} {middle:>7.2f} {group.aim:>5.2f} {aim}")
+    if lines:
+        print(f"\n{'share of floor':46} {'cases':>5} {'least':>6} {'bound':>6} {'':6} {'median':>7} {'aim':>5}")
+        print("\n".join(lines))
 
 
 def main(out, paths):
