@@ -19,8 +19,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTLE_BYTES = 64 << 20
-# A thread of the other side's pool may spin for a moment after its work: let it fall asleep first.
-CALM_SECONDS = 0.002
+# Threads of PyTorch's pool spin for some milliseconds after their work, on processors that the other side
+# then lacks: let them fall asleep before the clock runs.
+CALM_SECONDS = 0.02
 
 
 def parse_arguments():
