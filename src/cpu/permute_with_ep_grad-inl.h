@@ -88,8 +88,19 @@ class TokenSum {
   // Pieces of four vectors, [begin, end) counted from the head.
   HWY_INLINE void pieces(int64_t begin, int64_t end, const Ahead& ahead, int64_t ahead_row) const {
     end = std::min(end, (row_bytes_ - head_) / (4 * step()));
-    for (int64_t piece = begin; piece < end; ++piece) {
-      sum_four_vectors<T, store>(in_, ahead, ahead_row, head_ + piece * 4 * step(), out_);
+    const int64_t piece_bytes = 4 * step(), at_once = std::max<int64_t>(1, kFetchBytes / piece_bytes);
+    const auto each = [&](auto four_vectors) {
+      while (begin < end) {
+        const int64_t some = std::min(begin + at_once, end);
+        ahead.fetch(ahead_row, ahead_row + in_.count, head_ + begin * piece_bytes,
+                    (some - begin) * piece_bytes);
+        for (; begin < some; ++begin) four_vectors(in_, head_ + begin * piece_bytes, out_);
+      }
+    };
+    if (in_.count > 1) {
+      each([](const auto&... args) { sum_four_vectors<T, store>(args...); });
+    } else {
+      each([](const auto&... args) { copy_four_vectors<T, store>(args...); });
     }
   }
   // What the pieces leave: single vectors, the last of which may overlap the one before.
@@ -131,9 +142,7 @@ HWY_INLINE void sum_group(const Batch& batch, const Group& group, const Group& n
       if (last) sum.tail();
     }
     if (last) {
-      for (int64_t i = end_row - first_row; i < ahead.count; ++i) {
-        ahead.fetch(i, b * block * piece_bytes, block * piece_bytes);
-      }
+      ahead.fetch(end_row - first_row, ahead.count, b * block * piece_bytes, block * piece_bytes);
     }
   }
 }

@@ -38,7 +38,7 @@ struct Cut {
     workers = static_cast<int>(std::clamp(bytes / kWorkerBytes, 1.0, p.num_threads * 1.0));
     // Four chunks a worker at least, so that a slow one leaves its share to the others.
     const double chunk_bytes =
-        std::min<double>(kChunkBytes, bytes / (workers > 1 ? workers * 4 : 1));
+        std::min<double>(kChunkBytes, bytes / (workers > 1 ? workers * kChunksPerWorker : 1));
     tokens_per_chunk = static_cast<int64_t>(std::clamp(chunk_bytes / token_bytes, 1.0, 1e9));
     token_chunks = num_tokens / tokens_per_chunk + (num_tokens % tokens_per_chunk != 0);
     const int64_t wanted_parts =

@@ -1,9 +1,11 @@
 // Row primitives, compiled once per instruction set: how the raw bytes of a row become numbers and
 // back, and sums of rows over one or several vectors. No include guard of the usual kind: Highway
 // includes this file again for each target.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "core/dtypes.h"
 #include "hwy/cache_control.h"
@@ -155,17 +157,19 @@ struct Rows {
   bool start_negative;  // -0, which addition ignores; else +0, which a slot outside contributes
 };
 
-// Rows that will be read next: while the i-th row is read at some offset, its i-th row is asked for
-// at that offset plus `shift`.
+// Rows that will be read next: while rows [i, j) are read at some offset, its rows [i, j) are asked
+// for at that offset plus `shift`.
 struct Ahead {
   const uint8_t* const* rows;
   int64_t count;
   int64_t shift;
 
-  HWY_INLINE void fetch(int64_t i, int64_t offset, int64_t bytes) const {
-    if (i >= count) return;
-    const uint8_t* line = rows[i] + shift + offset;
-    for (int64_t b = 0; b < bytes; b += 64) hwy::Prefetch(line + b);
+  // A row's bytes in one go: memory answers neighbours together.
+  HWY_INLINE void fetch(int64_t i, int64_t j, int64_t offset, int64_t bytes) const {
+    for (j = std::min(j, count); i < j; ++i) {
+      const uint8_t* line = rows[i] + shift + offset;
+      for (int64_t b = 0; b < bytes; b += 64) hwy::Prefetch(line + b);
+    }
   }
 };
 
@@ -205,8 +209,7 @@ HWY_INLINE void sum_vector(const Rows& in, int64_t offset, uint8_t* out) {
 
 // The same for four vectors, the step of the long run.
 template <class T, Store store>
-HWY_INLINE void sum_four_vectors(const Rows& in, const Ahead& ahead, int64_t ahead_row,
-                                 int64_t offset, uint8_t* out) {
+HWY_INLINE void sum_four_vectors(const Rows& in, int64_t offset, uint8_t* out) {
   using L = Lanes<T>;
   const Bytes d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d));
@@ -214,7 +217,6 @@ HWY_INLINE void sum_four_vectors(const Rows& in, const Ahead& ahead, int64_t ahe
   auto a0 = start, a1 = start, a2 = start, a3 = start;
   auto b0 = start, b1 = start, b2 = start, b3 = start;
   for (int64_t i = 0; i < in.count; ++i) {
-    ahead.fetch(ahead_row + i, offset, 4 * n);
     const uint8_t* row = in.rows[i] + offset;
     const Raw r0 = hn::LoadU(d, row), r1 = hn::LoadU(d, row + n);
     const Raw r2 = hn::LoadU(d, row + 2 * n), r3 = hn::LoadU(d, row + 3 * n);
@@ -240,6 +242,28 @@ HWY_INLINE void sum_four_vectors(const Rows& in, const Ahead& ahead, int64_t ahe
     put<store>(L::join(a1), out + n);
     put<store>(L::join(a2), out + 2 * n);
     put<store>(L::join(a3), out + 3 * n);
+  }
+}
+
+// The sum of one row, or of none, for four vectors: a copy, without widening and narrowing.
+template <class T, Store store>
+HWY_INLINE void copy_four_vectors(const Rows& in, int64_t offset, uint8_t* out) {
+  using Bits = std::conditional_t<sizeof(T) == 2, uint16_t,
+                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+  const hn::Repartition<Bits, Bytes> d;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(Bytes()));
+  const auto zero = hn::Zero(Bytes());
+  if (in.count == 0) {
+    for (int64_t i = 0; i < 4; ++i) put<store>(zero, out + offset + i * n);
+    return;
+  }
+  // +0 + -0 is +0: where a slot outside takes part, what equals -0 becomes 0. Else what equals 0 does.
+  const Bits negative_zero = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  const auto drop = hn::Set(d, in.start_negative ? Bits{0} : negative_zero);
+  for (int64_t i = 0; i < 4; ++i) {
+    const auto bits = hn::BitCast(d, hn::LoadU(Bytes(), in.rows[0] + offset + i * n));
+    const auto kept = hn::IfThenZeroElse(hn::Eq(bits, drop), bits);
+    put<store>(hn::BitCast(Bytes(), kept), out + offset + i * n);
   }
 }
 

@@ -12,12 +12,16 @@ constexpr int64_t kMaxRows = 1024;
 constexpr int64_t kAheadBytes = 4096;
 // Bytes of a row that are read before the next row has its turn.
 constexpr int64_t kBlockBytes = 512;
+// Bytes of a row that are asked for at once.
+constexpr int64_t kFetchBytes = 128;
 // Row streams that a thread reads at once, at least, where there are so many.
 constexpr int64_t kStreams = 8;
 // Tokens that are read together at most, however few rows they have.
 constexpr int64_t kMaxGroup = 16;
 // Bytes that a worker moves before it takes the next chunk.
 constexpr int64_t kChunkBytes = 512 << 10;
+// Chunks for each worker at least, so that a slow one leaves its share to the others.
+constexpr int64_t kChunksPerWorker = 4;
 // Work below this many bytes is not worth waking another thread.
 constexpr int64_t kWorkerBytes = 64 << 10;
 // Outputs of at least this many bytes leave the caches by streaming stores.
