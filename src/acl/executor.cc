@@ -49,7 +49,7 @@ void Executor::bind_early() {
 
 std::shared_ptr<Block> Executor::pin_slot(size_t slot) const {
   const TensorSlot& view = views_[slot];
-  return pin_memory(op_.slots[slot], advanced(addresses_[slot], view.first_byte), view.num_bytes);
+  return pin_memory(op_.slots[slot], addresses_[slot], view.first_byte, view.num_bytes);
 }
 
 std::shared_ptr<Block> Executor::pin_workspace(void* workspace, uint64_t workspace_size) const {
@@ -62,7 +62,7 @@ std::shared_ptr<Block> Executor::pin_workspace(void* workspace, uint64_t workspa
     throw InvalidArgument("workspaceSize", text(workspace_size, ", but phase 1 asked for ",
                                                 workspace_bytes_, " bytes"));
   }
-  auto block = pin_memory("workspace", workspace, workspace_bytes_);
+  auto block = pin_memory("workspace", workspace, 0, workspace_bytes_);
   for (size_t slot = 0; slot < op_.slots.size(); ++slot) {
     if (!views_[slot].given) continue;
     require_apart(op_.slots[slot], advanced(addresses_[slot], views_[slot].first_byte),

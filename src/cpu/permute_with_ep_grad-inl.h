@@ -88,7 +88,8 @@ class TokenSum {
   // Pieces of four vectors, [begin, end) counted from the head.
   HWY_INLINE void pieces(int64_t begin, int64_t end, const Ahead& ahead, int64_t ahead_row) const {
     end = std::min(end, (row_bytes_ - head_) / (4 * step()));
-    const int64_t piece_bytes = 4 * step(), at_once = std::max<int64_t>(1, kFetchBytes / piece_bytes);
+    const int64_t piece_bytes = 4 * step(),
+                  at_once = std::max<int64_t>(1, kFetchBytes / piece_bytes);
     const auto each = [&](auto four_vectors) {
       while (begin < end) {
         const int64_t some = std::min(begin + at_once, end);
@@ -171,6 +172,7 @@ void sum_batch(const Batch& batch, int64_t top_k, int64_t row_bytes, uint8_t* ou
 void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
                const Chunk& chunk, bool streaming) {
   const FpMode mode;
+  last_target.store(hwy::TargetName(HWY_TARGET), std::memory_order_relaxed);
   const int64_t element = dtype_bytes(p.tokens_dtype), out_step = p.hidden_size * element;
   const auto* input = static_cast<const uint8_t*>(at.permuted_tokens_grad) + chunk.first_byte;
   const auto* indices = static_cast<const uint8_t*>(at.sorted_indices);

@@ -2,7 +2,10 @@
 // portable one; and what they share.
 #pragma once
 
+#include <atomic>
+
 #include "core/dtypes.h"
+#include "cpu/cut.h"
 #include "ops/permute_with_ep_grad.h"
 
 namespace moe::cpu {
@@ -15,15 +18,13 @@ PermuteWithEpGradKernels::value_type portable_permute_with_ep_grad();
 
 size_t workspace_bytes(const PermuteWithEpGradProblem& problem);
 
-// What a worker does at a time: some tokens, and of their rows some bytes.
-struct Chunk {
-  int64_t first_token, last_token;
-  int64_t first_byte, last_byte;
-};
-
 // Writes the tokens_grad of a chunk. `streaming`: stores that pass the caches by pay off.
 using RunChunk = void(const PermuteWithEpGradProblem&, const PermuteWithEpGradPointers&,
                       const Chunk&, bool streaming);
+
+// The instruction set of the kernel that wrote a chunk last, "portable" or Highway's name: for the
+// test that proves that a forced kernel ran, and nothing else.
+extern std::atomic<const char*> last_target;
 
 // The whole operator: checks the indices if that is asked for, cuts the work into chunks, hands
 // them to threads, and copies the probs.

@@ -49,6 +49,7 @@ void sum_tokens(const Problem& p, const Pointers& at, const Chunk& chunk) {
 
 void run_chunk(const Problem& p, const Pointers& at, const Chunk& chunk, bool /*streaming*/) {
   const FpMode mode;
+  last_target.store("portable", std::memory_order_relaxed);
   visit_index(p.index_dtype, [&](auto index) {
     visit_float(p.tokens_dtype,
                 [&](auto t) { sum_tokens<decltype(t), decltype(index)>(p, at, chunk); });

@@ -257,7 +257,8 @@ HWY_INLINE void copy_four_vectors(const Rows& in, int64_t offset, uint8_t* out) 
     for (int64_t i = 0; i < 4; ++i) put<store>(zero, out + offset + i * n);
     return;
   }
-  // +0 + -0 is +0: where a slot outside takes part, what equals -0 becomes 0. Else what equals 0 does.
+  // +0 + -0 is +0: where a slot outside takes part, what equals -0 becomes 0. Else what equals 0
+  // does.
   const Bits negative_zero = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
   const auto drop = hn::Set(d, in.start_negative ? Bits{0} : negative_zero);
   for (int64_t i = 0; i < 4; ++i) {

@@ -24,7 +24,7 @@ constexpr int64_t kChunkBytes = 512 << 10;
 constexpr int64_t kChunksPerWorker = 4;
 // Work below this many bytes is not worth waking another thread.
 constexpr int64_t kWorkerBytes = 64 << 10;
-// Outputs of at least this many bytes leave the caches by streaming stores.
-constexpr int64_t kStreamBytes = 1 << 20;
+// Parts of a row that different threads take have at least this many bytes.
+constexpr int64_t kPartBytes = 2048;
 
 }  // namespace moe::cpu

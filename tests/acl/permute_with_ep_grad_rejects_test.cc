@@ -1,5 +1,6 @@
 // Every rejection of aclnnMoeTokenPermuteWithEpGradGetWorkspaceSize, by code and by message: a
 // valid case with one thing broken.
+#include <algorithm>
 #include <limits>
 
 #include "acl/grad_call.h"
@@ -242,6 +243,18 @@ TEST_F(PermuteWithEpGradRejects, TheCaseThatIsBrokenAboveIsValid) {
   EXPECT_EQ(call.run(stream_), 0) << recent_message();
   EXPECT_EQ(call.floats(kTokenOut, 6), kExampleTokens);
   EXPECT_EQ(call.floats(kProbsOut, 6), kExampleProbs);
+}
+
+// The block is the one that the address lies in, not whichever the view happens to reach.
+TEST_F(PermuteWithEpGradRejects, OffsetIntoAnotherBlock) {
+  Block one(512), other(512);
+  char* low = std::min(static_cast<char*>(one.data()), static_cast<char*>(other.data()));
+  char* high = std::max(static_cast<char*>(one.data()), static_cast<char*>(other.data()));
+  GradCase args;
+  args.tensors[kTokenOut].offset = (high - low) / int64_t{sizeof(float)};
+  args.place = [low](auto& addresses) { addresses[kTokenOut] = low; };
+  GradCall call(args);
+  expect_rejected(call.phase_one(), ACLNN_ERR_PARAM_INVALID, {kNames[kTokenOut], "512"});
 }
 
 TEST_F(PermuteWithEpGradRejects, NullOutParameters) {

@@ -1,0 +1,37 @@
+#include "cpu/cut.h"
+
+#include <algorithm>
+
+#include "core/fp_mode.h"
+#include "cpu/tuning.h"
+
+namespace moe::cpu {
+namespace {
+
+int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+}  // namespace
+
+Cut::Cut(int64_t num_tokens, int64_t row_bytes, double bytes_per_token, int num_threads)
+    : num_tokens_(num_tokens), row_bytes_(row_bytes) {
+  const FpMode mode;  // the caller's may trap
+  const double bytes = bytes_per_token * static_cast<double>(num_tokens);
+  num_workers_ = static_cast<int>(std::clamp(bytes / kWorkerBytes, 1.0, num_threads * 1.0));
+  const double chunk_bytes =
+      std::min(kChunkBytes * 1.0, bytes / static_cast<double>(num_workers_ * kChunksPerWorker));
+  tokens_per_range_ = static_cast<int64_t>(std::clamp(chunk_bytes / bytes_per_token, 1.0, 1e9));
+  token_ranges_ = divide_up(num_tokens, tokens_per_range_);
+
+  const int64_t wanted = divide_up(num_workers_, std::max<int64_t>(1, token_ranges_));
+  bytes_per_part_ = std::max(kPartBytes, divide_up(divide_up(row_bytes, wanted), 512) * 512);
+  parts_ = std::max<int64_t>(1, divide_up(row_bytes, bytes_per_part_));
+}
+
+Chunk Cut::operator[](int64_t chunk) const {
+  const int64_t token = chunk / parts_ * tokens_per_range_;
+  const int64_t byte = chunk % parts_ * bytes_per_part_;
+  return {token, std::min(num_tokens_, token + tokens_per_range_), byte,
+          std::min(row_bytes_, byte + bytes_per_part_)};
+}
+
+}  // namespace moe::cpu
