@@ -148,6 +148,7 @@ void phase_1(benchmark::State& state) {
   Step step;
   for (auto _ : state) {
     std::vector<double> calls;
+    calls.reserve(kNumCalls);
     for (int i = 0; i < kNumCalls; ++i) {
       aclOpExecutor* executor = nullptr;
       calls.push_back(seconds_of([&] { executor = step.phase_1(); }));
@@ -161,6 +162,7 @@ void phase_1_and_destroy(benchmark::State& state) {
   Step step;
   for (auto _ : state) {
     std::vector<double> calls;
+    calls.reserve(kNumCalls);
     for (int i = 0; i < kNumCalls; ++i) {
       calls.push_back(seconds_of([&] { aclDestroyAclOpExecutor(step.phase_1()); }));
     }
@@ -204,18 +206,28 @@ void register_phase(const char* name, Body body) {
       ->Unit(benchmark::kMicrosecond);
 }
 
-}  // namespace
-}  // namespace moe::bench
-
-int main(int argc, char** argv) {
-  using namespace moe::bench;
+int run_main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  if (aclInit(nullptr) != ACL_SUCCESS || aclrtSetDevice(0) != ACL_SUCCESS) return 2;
+  require(aclInit(nullptr), "aclInit");
+  require(aclrtSetDevice(0), "aclrtSetDevice");
   register_phase("phase_1", phase_1);
   register_phase("phase_1_and_destroy", phase_1_and_destroy);
   register_phase("phase_2_above_empty_enqueue", phase_2_above_empty_enqueue);
   benchmark::RunSpecifiedBenchmarks();
-  aclrtResetDevice(0);
-  aclFinalize();
+  require(aclrtResetDevice(0), "aclrtResetDevice");
+  require(aclFinalize(), "aclFinalize");
+  return 0;
+}
+
+}  // namespace
+}  // namespace moe::bench
+
+int main(int argc, char** argv) {
+  try {
+    return moe::bench::run_main(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
+  }
 }

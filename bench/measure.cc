@@ -28,10 +28,10 @@ void run_round(const std::function<void()>& run, std::span<const Transfer> trans
                const Side& side, std::vector<Contestant>& contestants,
                std::vector<double>& operator_seconds) {
   for (Contestant& contestant : contestants) {
-    const auto& [pass, num_workers] = contestant.candidate;
+    const FloorCandidate& floor = contestant.candidate;
     operator_seconds.push_back(timed(run, side));
     contestant.seconds.push_back(
-        timed([&] { run_floor_pass(pass, transfers, num_workers); }, side));
+        timed([&] { run_floor_pass(floor.pass, transfers, floor.num_workers); }, side));
   }
 }
 

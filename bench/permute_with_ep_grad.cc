@@ -163,20 +163,24 @@ void add_context(const Shapes& shapes, Memory& memory) {
   benchmark::AddCustomContext("settle_bytes", std::to_string(kSettleBytes));
 }
 
+int run_main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  const Shapes shapes = load_shapes(options.shapes, options.quick);
+  Memory memory;
+  add_context(shapes, memory);
+  register_all(shapes, memory, options);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
 }  // namespace
 }  // namespace moe::bench
 
 int main(int argc, char** argv) {
-  using namespace moe::bench;
   try {
-    const Options options = parse(argc, argv);
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-    const Shapes shapes = load_shapes(options.shapes, options.quick);
-    Memory memory;
-    add_context(shapes, memory);
-    register_all(shapes, memory, options);
-    benchmark::RunSpecifiedBenchmarks();
+    return moe::bench::run_main(argc, argv);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 2;

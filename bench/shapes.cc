@@ -81,6 +81,7 @@ std::vector<Case> sweep_cases(const Json& file, bool quick) {
 std::vector<Case> cases_of_model(const Json& file, const Json& list,
                                  const std::vector<int64_t>& num_tokens) {
   std::vector<Case> cases;
+  cases.reserve(num_tokens.size());
   const Json& model = by_name(file.at("models"), list.at("model"));
   for (int64_t tokens : num_tokens) {
     cases.push_back(

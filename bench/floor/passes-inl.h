@@ -10,14 +10,13 @@
 #include <immintrin.h>
 #endif
 
-namespace moe::bench {
-namespace {
+namespace moe::bench::passes {
 
-constexpr int64_t kLine = 64;
+inline constexpr int64_t kLine = 64;
 // How far ahead a stream is prefetched: the best of 128 to 2048 bytes on an AMD EPYC 7003, and
 // within a few hundredths where another one won. (Streams take turns line by line: blocks of 128 to
 // 512 bytes were slower.)
-constexpr int64_t kPrefetchAhead = 256;
+inline constexpr int64_t kPrefetchAhead = 256;
 
 template <class Vec>
 Vec load(const std::byte* from) {
@@ -118,5 +117,4 @@ Move move_of(const FloorPass& pass) {
   }
 }
 
-}  // namespace
-}  // namespace moe::bench
+}  // namespace moe::bench::passes
