@@ -34,20 +34,21 @@ struct Batch {
   int64_t num_rows(int64_t token) const { return begin[token + 1] - begin[token]; }
 };
 
-// Without branches: every slot's address is written, and the next one overwrites it if the slot was
-// outside the window.
+// Every slot's address is written, and the next one overwrites it if the slot was outside.
 template <class Index>
-HWY_INLINE void pack(const PermuteWithEpGradProblem& p, const uint8_t* input,
-                     const uint8_t* indices, Batch& batch) {
+HWY_INLINE void pack(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
+                     int64_t first_token, int64_t first_byte, Batch& batch) {
+  const Slots<Index> slots(p, at);
+  const auto* input = static_cast<const uint8_t*>(at.permuted_tokens_grad) + first_byte;
   const int64_t row_step = p.row_stride * dtype_bytes(p.tokens_dtype);
+  int64_t slot = first_token * p.top_k;
   int32_t n = 0;
-  int64_t slot = 0;
   for (int64_t token = 0; token < batch.num_tokens; ++token) {
     batch.begin[token] = n;
     for (int64_t k = 0; k < p.top_k; ++k, ++slot) {
-      const int64_t row = row_in_window(p.window, load<Index>(indices, slot * p.index_stride));
-      batch.rows[n] = input + std::max<int64_t>(row, 0) * row_step;
-      n += row >= 0;
+      const auto [row, inside] = slots[slot];
+      batch.rows[n] = input + row * row_step;
+      n += inside;
     }
   }
   batch.begin[batch.num_tokens] = n;
@@ -174,18 +175,13 @@ void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointer
   const FpMode mode;
   last_target.store(hwy::TargetName(HWY_TARGET), std::memory_order_relaxed);
   const int64_t element = dtype_bytes(p.tokens_dtype), out_step = p.hidden_size * element;
-  const auto* input = static_cast<const uint8_t*>(at.permuted_tokens_grad) + chunk.first_byte;
-  const auto* indices = static_cast<const uint8_t*>(at.sorted_indices);
   auto* out = static_cast<uint8_t*>(at.tokens_grad) + chunk.first_byte;
   const int64_t batch_tokens = kMaxRows / p.top_k;
   Batch batch;
   for (int64_t token = chunk.first_token; token < chunk.last_token; token += batch_tokens) {
     batch.num_tokens = std::min(batch_tokens, chunk.last_token - token);
-    visit_index(p.index_dtype, [&](auto index) {
-      using Index = decltype(index);
-      pack<Index>(p, input, indices + token * p.top_k * p.index_stride * int64_t{sizeof(Index)},
-                  batch);
-    });
+    visit_index(p.index_dtype,
+                [&](auto index) { pack<decltype(index)>(p, at, token, chunk.first_byte, batch); });
     visit_float(p.tokens_dtype, [&](auto t) {
       using T = decltype(t);
       const auto sum = streaming ? sum_batch<T, Store::kStreaming> : sum_batch<T, Store::kCached>;

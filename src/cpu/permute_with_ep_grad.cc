@@ -50,14 +50,17 @@ std::string refuses(const Problem& p) {
 
 template <class Index, class Bits>
 void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
-  for (int64_t token = chunk.first_token; token < chunk.last_token; ++token) {
-    const Slots<Index> slots(p, at, token);
-    for (int64_t k = 0; k < p.top_k; ++k) {
-      const int64_t row = slots.row(k);
-      const Bits prob =
-          row < 0 ? Bits{0} : load<Bits>(at.permuted_probs_grad, row * p.probs_stride);
-      store(at.probs_grad, token * p.top_k + k, prob);
-    }
+  const int64_t first = chunk.first_token * p.top_k, last = chunk.last_token * p.top_k;
+  if (p.window.begin == p.window.end) {  // not even row 0 may be read
+    std::memset(static_cast<char*>(at.probs_grad) + first * int64_t{sizeof(Bits)}, 0,
+                static_cast<size_t>(last - first) * sizeof(Bits));
+    return;
+  }
+  const Slots<Index> slots(p, at);
+  for (int64_t slot = first; slot < last; ++slot) {
+    const auto [row, inside] = slots[slot];
+    const Bits prob = load<Bits>(at.permuted_probs_grad, row * p.probs_stride);
+    store(at.probs_grad, slot, static_cast<Bits>(prob & (Bits{0} - Bits{inside})));
   }
 }
 

@@ -31,32 +31,31 @@ extern std::atomic<const char*> last_target;
 void run_in_chunks(const PermuteWithEpGradProblem& problem, const PermuteWithEpGradPointers& at,
                    void* workspace, RunChunk* run_chunk);
 
-// The row of the window that a global row is, or a negative number outside.
-inline int64_t row_in_window(const EpRange& window, int64_t global) {
-  return global >= window.begin && global < window.end ? global - window.begin : -1;
-}
-
-// The slots of one token.
+// Where slots lead. Routing is random, so nothing here branches on it.
 template <class Index>
 class Slots {
  public:
-  Slots(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at, int64_t token)
-      : p_(p), indices_(at.sorted_indices), first_(token * p.top_k) {}
+  Slots(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at)
+      : indices_(at.sorted_indices),
+        stride_(p.index_stride),
+        begin_(static_cast<uint64_t>(p.window.begin)),
+        num_rows_(static_cast<uint64_t>(p.window.end - p.window.begin)) {}
 
-  int64_t row(int64_t k) const {
-    return row_in_window(p_.window, load<Index>(indices_, (first_ + k) * p_.index_stride));
-  }
-  bool all_inside() const {
-    for (int64_t k = 0; k < p_.top_k; ++k) {
-      if (row(k) < 0) return false;
-    }
-    return true;
+  // A slot's row of the window: `inside` or not, then row 0.
+  struct Row {
+    int64_t row;
+    bool inside;
+  };
+  Row operator[](int64_t slot) const {
+    const uint64_t row = static_cast<uint64_t>(load<Index>(indices_, slot * stride_)) - begin_;
+    const bool inside = row < num_rows_;
+    return {static_cast<int64_t>(row & (uint64_t{0} - inside)), inside};
   }
 
  private:
-  const PermuteWithEpGradProblem& p_;
   const void* indices_;
-  int64_t first_;
+  int64_t stride_;
+  uint64_t begin_, num_rows_;
 };
 
 }  // namespace moe::cpu
