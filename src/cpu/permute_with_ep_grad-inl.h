@@ -38,15 +38,14 @@ struct Batch {
 template <class Index>
 HWY_INLINE void pack(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
                      int64_t first_token, int64_t first_byte, Batch& batch) {
-  const Slots<Index> slots(p, at);
+  Slots<Index> slots(p, at, first_token * p.top_k);
   const auto* input = static_cast<const uint8_t*>(at.permuted_tokens_grad) + first_byte;
   const int64_t row_step = p.row_stride * dtype_bytes(p.tokens_dtype);
-  int64_t slot = first_token * p.top_k;
   int32_t n = 0;
   for (int64_t token = 0; token < batch.num_tokens; ++token) {
     batch.begin[token] = n;
-    for (int64_t k = 0; k < p.top_k; ++k, ++slot) {
-      const auto [row, inside] = slots[slot];
+    for (int64_t k = 0; k < p.top_k; ++k) {
+      const auto [row, inside] = slots.next();
       batch.rows[n] = input + row * row_step;
       n += inside;
     }
@@ -89,14 +88,10 @@ class TokenSum {
   // Pieces of four vectors, [begin, end) counted from the head.
   HWY_INLINE void pieces(int64_t begin, int64_t end, const Ahead& ahead, int64_t ahead_row) const {
     end = std::min(end, (row_bytes_ - head_) / (4 * step()));
-    const int64_t piece_bytes = 4 * step(),
-                  at_once = std::max<int64_t>(1, kFetchBytes / piece_bytes);
     const auto each = [&](auto four_vectors) {
-      while (begin < end) {
-        const int64_t some = std::min(begin + at_once, end);
-        ahead.fetch(ahead_row, ahead_row + in_.count, head_ + begin * piece_bytes,
-                    (some - begin) * piece_bytes);
-        for (; begin < some; ++begin) four_vectors(in_, head_ + begin * piece_bytes, out_);
+      for (int64_t h = head_ + begin * 4 * step(); begin < end; ++begin, h += 4 * step()) {
+        ahead.fetch(ahead_row, ahead_row + in_.count, h);
+        four_vectors(in_, h, out_);
       }
     };
     if (in_.count > 1) {
@@ -144,7 +139,9 @@ HWY_INLINE void sum_group(const Batch& batch, const Group& group, const Group& n
       if (last) sum.tail();
     }
     if (last) {
-      ahead.fetch(end_row - first_row, ahead.count, b * block * piece_bytes, block * piece_bytes);
+      for (int64_t piece = b * block; piece < (b + 1) * block; ++piece) {
+        ahead.fetch(end_row - first_row, ahead.count, piece * piece_bytes);
+      }
     }
   }
 }

@@ -56,9 +56,9 @@ void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
                 static_cast<size_t>(last - first) * sizeof(Bits));
     return;
   }
-  const Slots<Index> slots(p, at);
+  Slots<Index> slots(p, at, first);
   for (int64_t slot = first; slot < last; ++slot) {
-    const auto [row, inside] = slots[slot];
+    const auto [row, inside] = slots.next();
     const Bits prob = load<Bits>(at.permuted_probs_grad, row * p.probs_stride);
     store(at.probs_grad, slot, static_cast<Bits>(prob & (Bits{0} - Bits{inside})));
   }

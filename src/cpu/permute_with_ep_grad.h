@@ -31,13 +31,13 @@ extern std::atomic<const char*> last_target;
 void run_in_chunks(const PermuteWithEpGradProblem& problem, const PermuteWithEpGradPointers& at,
                    void* workspace, RunChunk* run_chunk);
 
-// Where slots lead. Routing is random, so nothing here branches on it.
+// Where slots lead, one after another. Routing is random, so nothing here branches on it.
 template <class Index>
 class Slots {
  public:
-  Slots(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at)
-      : indices_(at.sorted_indices),
-        stride_(p.index_stride),
+  Slots(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at, int64_t first_slot)
+      : next_(static_cast<const char*>(at.sorted_indices) + first_slot * bytes_of(p)),
+        step_(bytes_of(p)),
         begin_(static_cast<uint64_t>(p.window.begin)),
         num_rows_(static_cast<uint64_t>(p.window.end - p.window.begin)) {}
 
@@ -46,15 +46,20 @@ class Slots {
     int64_t row;
     bool inside;
   };
-  Row operator[](int64_t slot) const {
-    const uint64_t row = static_cast<uint64_t>(load<Index>(indices_, slot * stride_)) - begin_;
+  Row next() {
+    const uint64_t row = static_cast<uint64_t>(load<Index>(next_, 0)) - begin_;
+    next_ += step_;
     const bool inside = row < num_rows_;
     return {static_cast<int64_t>(row & (uint64_t{0} - inside)), inside};
   }
 
  private:
-  const void* indices_;
-  int64_t stride_;
+  static int64_t bytes_of(const PermuteWithEpGradProblem& p) {
+    return p.index_stride * int64_t{sizeof(Index)};
+  }
+
+  const char* next_;
+  int64_t step_;
   uint64_t begin_, num_rows_;
 };
 

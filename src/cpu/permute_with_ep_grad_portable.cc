@@ -19,14 +19,15 @@ template <class T, class Index>
 void sum_block(const Problem& p, const Pointers& at, int64_t token, int64_t begin, int64_t count,
                T* out) {
   Accumulator<T> sum[kBlock];
-  const Slots<Index> slots(p, at);
-  const int64_t first_slot = token * p.top_k, last_slot = first_slot + p.top_k;
+  const Slots<Index> slots(p, at, token * p.top_k);
+  auto slot = slots;
   bool all_inside = true;
-  for (int64_t slot = first_slot; slot < last_slot; ++slot) all_inside &= slots[slot].inside;
+  for (int64_t k = 0; k < p.top_k; ++k) all_inside &= slot.next().inside;
   // A slot outside contributes +0; without one the sum starts at -0, which changes nothing.
   std::fill_n(sum, count, all_inside ? Accumulator<T>(-0.0) : Accumulator<T>(0.0));
-  for (int64_t slot = first_slot; slot < last_slot; ++slot) {
-    const auto [row, inside] = slots[slot];
+  slot = slots;
+  for (int64_t k = 0; k < p.top_k; ++k) {
+    const auto [row, inside] = slot.next();
     if (!inside) continue;
     const int64_t first = row * p.row_stride + begin * p.inner_stride;
     for (int64_t h = 0; h < count; ++h) {

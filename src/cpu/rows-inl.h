@@ -164,8 +164,9 @@ struct Ahead {
   int64_t count;
   int64_t shift;
 
-  // A row's bytes in one go: memory answers neighbours together.
-  HWY_INLINE void fetch(int64_t i, int64_t j, int64_t offset, int64_t bytes) const {
+  // Four vectors of each row.
+  HWY_INLINE void fetch(int64_t i, int64_t j, int64_t offset) const {
+    const int64_t bytes = 4 * static_cast<int64_t>(hn::Lanes(Bytes()));
     for (j = std::min(j, count); i < j; ++i) {
       const uint8_t* line = rows[i] + shift + offset;
       for (int64_t b = 0; b < bytes; b += 64) hwy::Prefetch(line + b);
@@ -186,7 +187,7 @@ HWY_INLINE void put(Raw raw, uint8_t* out) {
 
 // out[offset, offset + vector) = the sum of the rows there.
 template <class T, Store store>
-HWY_INLINE void sum_vector(const Rows& in, int64_t offset, uint8_t* out) {
+HWY_NOINLINE void sum_vector(const Rows& in, int64_t offset, uint8_t* out) {
   using L = Lanes<T>;
   const Bytes d;
   const auto start = hn::Set(typename L::Acc(), in.start_negative ? -0.0f : 0.0f);

@@ -12,8 +12,6 @@ constexpr int64_t kMaxRows = 1024;
 constexpr int64_t kAheadBytes = 4096;
 // Bytes of a row that are read before the next row has its turn.
 constexpr int64_t kBlockBytes = 512;
-// Bytes of a row that are asked for at once.
-constexpr int64_t kFetchBytes = 128;
 // Row streams that a thread reads at once, at least, where there are so many.
 constexpr int64_t kStreams = 8;
 // Tokens that are read together at most, however few rows they have.
