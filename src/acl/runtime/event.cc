@@ -48,9 +48,10 @@ void synchronize_event(aclrtEvent handle, int32_t timeout_ms) {
 void record_event(Event& event, Stream& stream) {
   auto gate = std::make_shared<Gate>(std::weak_ptr<Queue>(stream.shared_queue()));
   auto opener = std::make_shared<GateOpener>(gate);
-  event.set_recorded(std::move(gate));
   // The gate opens as the work goes, whether it was run or dropped.
   stream.queue().push([opener] {});
+  // Only now: a wait that another thread queues must come behind the work that ends it.
+  event.set_recorded(std::move(gate));
 }
 
 std::chrono::steady_clock::time_point passed_at(aclrtEvent handle, const char* name) {
