@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "moe/moe.h"
-#include "support/effort.h"
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
+#define MOE_TEST_COUNTS_MALLOC 1
 
 namespace {
 
@@ -18,9 +20,6 @@ void count(size_t bytes) {
 }
 
 }  // namespace
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
-#define MOE_TEST_COUNTS_MALLOC 1
 
 extern "C" {
 void* __libc_malloc(size_t bytes);
