@@ -166,7 +166,7 @@ TEST_F(ReportTest, AFailureNobodyAskedForIsReportedByDestroy) {
 
 TEST_F(ReportTest, ArgumentsAreChecked) {
   EXPECT_EQ(launch(nullptr, nullptr, ACL_CALLBACK_BLOCK), ACL_ERROR_INVALID_PARAM);
-  EXPECT_EQ(launch(count, nullptr, static_cast<aclrtCallbackBlockType>(2)),
+  EXPECT_EQ(launch(count, nullptr, static_cast<aclrtCallbackBlockType>(1000)),
             ACL_ERROR_INVALID_PARAM);
   EXPECT_EQ(aclrtLaunchCallback(count, nullptr, ACL_CALLBACK_BLOCK, garbage(3)),
             ACL_ERROR_RT_PARAM_INVALID);

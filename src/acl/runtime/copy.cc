@@ -19,7 +19,7 @@ struct Places {
   Place dst;
   Place src;
 };
-Places places_of(aclrtMemcpyKind kind) {
+Places places_of(int kind) {
   switch (kind) {
     case ACL_MEMCPY_HOST_TO_HOST:
       return {Place::kHost, Place::kHost};
@@ -32,7 +32,7 @@ Places places_of(aclrtMemcpyKind kind) {
     case ACL_MEMCPY_DEFAULT:
       return {Place::kAnywhere, Place::kAnywhere};
   }
-  throw Failure(ACL_ERROR_INVALID_PARAM, text("kind: got ", int{kind}, ", needs 0 to 4"));
+  throw Failure(ACL_ERROR_INVALID_PARAM, text("kind: got ", kind, ", needs 0 to 4"));
 }
 
 void require_place(const Block* block, const void* address, Place place, const char* name) {
@@ -75,7 +75,7 @@ void require_room(size_t room, size_t count, const char* name) {
 
 // A checked copy, with its blocks pinned.
 struct Copy {
-  Copy(void* dst_, size_t room, const void* src_, size_t count_, aclrtMemcpyKind kind)
+  Copy(void* dst_, size_t room, const void* src_, size_t count_, int kind)
       : dst(dst_), src(src_), count(count_) {
     require_argument(dst, "dst");
     require_argument(src, "src");
@@ -118,19 +118,20 @@ struct Fill {
 using moe::acl::Copy;
 using moe::acl::Fill;
 using moe::acl::guarded;
+using moe::acl::number_of;
 using moe::acl::resolve_stream;
 
 aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count,
                      aclrtMemcpyKind kind) {
   if (count == 0) return ACL_SUCCESS;
-  return guarded([&] { Copy(dst, destMax, src, count, kind)(); });
+  return guarded([&] { Copy(dst, destMax, src, count, number_of(kind))(); });
 }
 
 aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t count,
                           aclrtMemcpyKind kind, aclrtStream stream) {
   if (count == 0) return ACL_SUCCESS;
   return guarded([&] {
-    Copy copy(dst, destMax, src, count, kind);
+    Copy copy(dst, destMax, src, count, number_of(kind));
     resolve_stream(stream)->queue().push(std::move(copy));
   });
 }

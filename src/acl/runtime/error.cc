@@ -97,7 +97,7 @@ const char* aclGetRecentErrMsg() {
 }
 
 aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
-  if (level != ACL_RT_THREAD_LEVEL) {
+  if (moe::acl::number_of(level) != ACL_RT_THREAD_LEVEL) {
     moe::acl::set_message("level: got an unknown one, needs ACL_RT_THREAD_LEVEL (0)");
     return ACL_ERROR_INVALID_PARAM;
   }
@@ -106,6 +106,6 @@ aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
 
 aclError aclrtGetLastError(aclrtLastErrLevel level) {
   const aclError code = aclrtPeekAtLastError(level);
-  if (level == ACL_RT_THREAD_LEVEL) moe::acl::errors.last_code = ACL_SUCCESS;
+  if (moe::acl::number_of(level) == ACL_RT_THREAD_LEVEL) moe::acl::errors.last_code = ACL_SUCCESS;
   return code;
 }

@@ -32,12 +32,16 @@ enum class HandleKind : uint8_t {
   kExecutor,
 };
 
-// Tables are never destroyed (make them with `static auto& table = *new HandleTable<...>`), because
-// programs release handles in static destructors too. T is complete only where objects are made.
+// The library's tables are never destroyed (make them with `static auto& table = *new
+// HandleTable<...>`), because programs release handles in static destructors too. T is complete
+// only where objects are made.
 template <class T>
 class HandleTable {
  public:
   explicit HandleTable(HandleKind kind) : tag_(uintptr_t{0xA0} + static_cast<uintptr_t>(kind)) {}
+  ~HandleTable() {
+    for (const auto& chunk : chunks_) delete[] chunk.load();
+  }
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 

@@ -117,6 +117,12 @@ void require_size(size_t size) {
   if (size == 0) throw Failure(ACL_ERROR_INVALID_PARAM, "size: got 0, needs at least 1");
 }
 
+void require_in_range(int number, int last, const char* name) {
+  if (number < 0 || number > last) {
+    throw Failure(ACL_ERROR_INVALID_PARAM, text(name, ": got ", number, ", needs 0 to ", last));
+  }
+}
+
 // What programs could still get, in bytes; a system without the figure answers its free pages.
 size_t available_memory() {
   size_t kilobytes = 0;
@@ -167,9 +173,11 @@ using moe::acl::available_memory;
 using moe::acl::Failure;
 using moe::acl::guarded;
 using moe::acl::MemoryKind;
+using moe::acl::number_of;
 using moe::acl::release;
 using moe::acl::require_argument;
 using moe::acl::require_context;
+using moe::acl::require_in_range;
 using moe::acl::require_size;
 using moe::acl::text;
 using moe::acl::total_memory;
@@ -179,9 +187,7 @@ aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
   return guarded([&] {
     require_argument(devPtr, "devPtr");
     require_size(size);
-    if (policy < ACL_MEM_MALLOC_HUGE_FIRST || policy > ACL_MEM_MALLOC_NORMAL_ONLY_P2P) {
-      throw Failure(ACL_ERROR_INVALID_PARAM, text("policy: got ", int{policy}, ", needs 0 to 5"));
-    }
+    require_in_range(number_of(policy), ACL_MEM_MALLOC_NORMAL_ONLY_P2P, "policy");
     require_context();
     *devPtr = allocate(size, MemoryKind::kDevice, caller);
   });
@@ -215,9 +221,7 @@ aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total) {
   return guarded([&] {
     require_argument(free, "free");
     require_argument(total, "total");
-    if (attr < ACL_DDR_MEM || attr > ACL_HBM_MEM_NORMAL) {
-      throw Failure(ACL_ERROR_INVALID_PARAM, text("attr: got ", int{attr}, ", needs 0 to 5"));
-    }
+    require_in_range(number_of(attr), ACL_HBM_MEM_NORMAL, "attr");
     require_context();
     *free = available_memory();
     *total = total_memory();

@@ -160,6 +160,7 @@ void launch_callback(aclrtCallback function, void* user_data, bool block,
 using moe::acl::Failure;
 using moe::acl::guarded;
 using moe::acl::launch_callback;
+using moe::acl::number_of;
 using moe::acl::process_report;
 using moe::acl::require_argument;
 using moe::acl::resolve_stream;
@@ -183,11 +184,11 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBloc
                              aclrtStream stream) {
   return guarded([&] {
     require_argument(reinterpret_cast<const void*>(fn), "fn");
-    if (blockType != ACL_CALLBACK_NO_BLOCK && blockType != ACL_CALLBACK_BLOCK) {
-      throw Failure(ACL_ERROR_INVALID_PARAM,
-                    text("blockType: got ", int{blockType}, ", needs 0 or 1"));
+    const int type = number_of(blockType);
+    if (type != ACL_CALLBACK_NO_BLOCK && type != ACL_CALLBACK_BLOCK) {
+      throw Failure(ACL_ERROR_INVALID_PARAM, text("blockType: got ", type, ", needs 0 or 1"));
     }
-    launch_callback(fn, userData, blockType == ACL_CALLBACK_BLOCK,
+    launch_callback(fn, userData, type == ACL_CALLBACK_BLOCK,
                     resolve_stream(stream)->shared_queue());
   });
 }

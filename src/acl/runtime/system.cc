@@ -35,7 +35,7 @@ aclError aclrtGetRunMode(aclrtRunMode* runMode) {
 }
 
 size_t aclDataTypeSize(aclDataType dataType) {
-  switch (dataType) {
+  switch (moe::acl::number_of(dataType)) {
     case ACL_INT8:
     case ACL_UINT8:
     case ACL_BOOL:
