@@ -23,15 +23,17 @@ Cut::Cut(int64_t num_tokens, int64_t row_bytes, double bytes_per_token, int num_
   token_ranges_ = divide_up(num_tokens, tokens_per_range_);
 
   const int64_t wanted = divide_up(num_workers_, std::max<int64_t>(1, token_ranges_));
-  bytes_per_part_ = std::max(kPartBytes, divide_up(divide_up(row_bytes, wanted), 512) * 512);
+  // One part is the row as it is: rounded up, the longest would leave 64 bits.
+  bytes_per_part_ = std::max(
+      kPartBytes, wanted == 1 ? row_bytes : divide_up(divide_up(row_bytes, wanted), 512) * 512);
   parts_ = std::max<int64_t>(1, divide_up(row_bytes, bytes_per_part_));
 }
 
 Chunk Cut::operator[](int64_t chunk) const {
   const int64_t token = chunk / parts_ * tokens_per_range_;
   const int64_t byte = chunk % parts_ * bytes_per_part_;
-  return {token, std::min(num_tokens_, token + tokens_per_range_), byte,
-          std::min(row_bytes_, byte + bytes_per_part_)};
+  return {token, token + std::min(tokens_per_range_, num_tokens_ - token), byte,
+          byte + std::min(bytes_per_part_, row_bytes_ - byte)};
 }
 
 }  // namespace moe::cpu

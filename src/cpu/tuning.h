@@ -21,7 +21,7 @@ constexpr int64_t kChunkBytes = 512 << 10;
 // Chunks for each worker at least, so that a slow one leaves its share to the others.
 constexpr int64_t kChunksPerWorker = 4;
 // Work below this many bytes is not worth waking another thread.
-constexpr int64_t kWorkerBytes = 64 << 10;
+constexpr int64_t kWorkerBytes = 32 << 10;
 // Parts of a row that different threads take have at least this many bytes.
 constexpr int64_t kPartBytes = 2048;
 
