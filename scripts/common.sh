@@ -58,12 +58,14 @@ closing_line() {
   ((failed == 0))
 }
 
-# run_ctest PRESET: runs every test of a built preset and counts the results.
+# run_ctest PRESET: runs every test of a built preset, shows what did not pass, and counts the results.
 run_ctest() {
-  local preset=$1 junit=$build/$1/junit.xml
+  local preset=$1 junit=$build/$1/junit.xml log=$logs/ctest-$1.log
   rm -f "$junit"
   local before=$failed code=0
-  ctest --preset "$preset" -j "$jobs" --output-junit "$junit" </dev/null || code=$?
+  echo "running (each test in $log)"
+  ctest --preset "$preset" -j "$jobs" --output-junit "$junit" >"$log" 2>&1 </dev/null || code=$?
+  grep -v -E '^ *(Start +[0-9]+: |[0-9]+/[0-9]+ Test +#[0-9]+: .* Passed +[0-9.]+ sec)' "$log" || true
   add_test_results "$junit" || true
   # ctest can fail without a failed test, for instance on a test file that is missing.
   if ((code != 0 && failed == before)) || [[ ! -s $junit ]]; then failed=$((failed + 1)); fi
