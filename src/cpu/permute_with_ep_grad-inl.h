@@ -167,8 +167,8 @@ void sum_batch(const Batch& batch, int64_t top_k, int64_t row_bytes, uint8_t* ou
 }
 
 // The tokens and the bytes of their rows that a chunk names.
-void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
-               const Chunk& chunk, bool streaming) {
+inline void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
+                      const Chunk& chunk, bool streaming) {
   const FpMode mode;
   last_target.store(hwy::TargetName(HWY_TARGET), std::memory_order_relaxed);
   const int64_t element = dtype_bytes(p.tokens_dtype), out_step = p.hidden_size * element;
@@ -188,11 +188,12 @@ void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointer
   if (streaming) hwy::FlushStream();
 }
 
-void run(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at, void* workspace) {
+inline void run(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
+                void* workspace) {
   run_in_chunks(p, at, workspace, run_chunk);
 }
 
-const char* target_name() { return hwy::TargetName(HWY_TARGET); }
+inline const char* target_name() { return hwy::TargetName(HWY_TARGET); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace moe::cpu

@@ -170,7 +170,6 @@ void check_all_blocks() {
 
 using moe::acl::allocate;
 using moe::acl::available_memory;
-using moe::acl::Failure;
 using moe::acl::guarded;
 using moe::acl::MemoryKind;
 using moe::acl::number_of;
@@ -179,7 +178,6 @@ using moe::acl::require_argument;
 using moe::acl::require_context;
 using moe::acl::require_in_range;
 using moe::acl::require_size;
-using moe::acl::text;
 using moe::acl::total_memory;
 
 aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
