@@ -1,0 +1,39 @@
+// A forced kernel is the one whose code runs: each says so itself while it works.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "cpu/permute_with_ep_grad.h"
+#include "moe/permute_with_ep_grad.h"
+
+namespace moe {
+namespace {
+
+TEST(ForcedKernel, IsTheOneThatRan) {
+  constexpr int64_t kHiddenSize = 300;
+  const std::vector<float> rows(2 * kHiddenSize, 1.0f);
+  const std::vector<int32_t> indices = {1, 0};
+  const auto names = PermuteWithEpGrad::kernel_names();
+  ASSERT_EQ(names.back(), "portable");
+  for (const std::string& name : names) {
+    std::vector<float> out(kHiddenSize);
+    cpu::last_target = nullptr;
+    const auto plan = PermuteWithEpGrad::plan(
+        {.permuted_tokens_grad = TensorDesc::contiguous(DType::kF32, {2, kHiddenSize}),
+         .sorted_indices = TensorDesc::contiguous(DType::kI32, {2}),
+         .top_k = 2,
+         .tokens_grad = TensorDesc::contiguous(DType::kF32, {1, kHiddenSize})},
+        {.kernel = name});
+    plan.bind({.permuted_tokens_grad = rows.data(),
+               .sorted_indices = indices.data(),
+               .tokens_grad = out.data()})
+        .run();
+    ASSERT_NE(cpu::last_target.load(), nullptr) << name;
+    EXPECT_EQ(cpu::last_target.load(), name);
+    EXPECT_EQ(plan.kernel_name(), name);
+    EXPECT_EQ(out, std::vector<float>(kHiddenSize, 2.0f));
+  }
+}
+
+}  // namespace
+}  // namespace moe
