@@ -14,8 +14,9 @@ using moe::DType;
 
 class PermuteWithEpGradLarge : public testing::TestWithParam<DType> {
  protected:
-  // Elements of 2 MiB.
-  int64_t elements() const { return (2 << 20) / moe::dtype_bytes(GetParam()); }
+  // More than two threads' second-level caches hold on most machines.
+  static constexpr int64_t kBytes = (kSanitized ? 2 : 5) << 20;
+  int64_t elements() const { return kBytes / moe::dtype_bytes(GetParam()); }
 
   // A window of an eighth of the slots, so that the oracle and the random numbers cost little.
   GradCase large(int64_t hidden_size, int64_t top_k) const {
@@ -31,14 +32,14 @@ class PermuteWithEpGradLarge : public testing::TestWithParam<DType> {
 };
 
 TEST_P(PermuteWithEpGradLarge, RowsOfAnyLength) {
-  for (const int64_t h : {1, 16, 31, 100, 129, 517, 1024, 1027, 7168}) {
+  for (const int64_t h : {1, 31, 100, 517, 1024, 1027, 7168}) {
     if (kSanitized && h < 100) continue;
     expect_matches_oracle(large(h, h % 2 ? 1 : 3));
   }
 }
 
 TEST_P(PermuteWithEpGradLarge, OutputsAtAnyAddress) {
-  for (size_t slack = 0; slack < 69; slack += kSanitized ? 33 : 6) {
+  for (size_t slack = 0; slack < 69; slack += kSanitized ? 33 : 11) {
     GradCase c = large(1033, 1);
     c.out_slack_bytes = slack;
     c.tokens.slack_bytes = slack / 2;
