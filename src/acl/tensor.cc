@@ -80,12 +80,13 @@ aclnnStatus get(const aclTensor *handle, const char *name, Value *out, Member Te
 }
 
 // A list of the tensor as an array that the caller releases with delete[].
-aclnnStatus get_list(const aclTensor *handle, int64_t **values, uint64_t *count,
+aclnnStatus get_list(const aclTensor *handle, const char *values_name, int64_t **values,
+                     const char *count_name, uint64_t *count,
                      std::vector<int64_t> TensorInfo::*member) {
   return guarded_aclnn([&] {
     const auto tensor = existing(handle);
-    require_out("values", values);
-    require_out("count", count);
+    require_out(values_name, values);
+    require_out(count_name, count);
     const auto list = tensor->read([member](const TensorInfo &info) { return info.*member; });
     auto *copy = new int64_t[list.size()];
     std::ranges::copy(list, copy);
@@ -134,17 +135,20 @@ aclnnStatus aclDestroyTensor(const aclTensor *tensor) {
 }
 
 aclnnStatus aclGetViewShape(const aclTensor *tensor, int64_t **viewDims, uint64_t *viewDimsNum) {
-  return get_list(tensor, viewDims, viewDimsNum, &TensorInfo::view_shape);
+  return get_list(tensor, "viewDims", viewDims, "viewDimsNum", viewDimsNum,
+                  &TensorInfo::view_shape);
 }
 
 aclnnStatus aclGetStorageShape(const aclTensor *tensor, int64_t **storageDims,
                                uint64_t *storageDimsNum) {
-  return get_list(tensor, storageDims, storageDimsNum, &TensorInfo::storage_shape);
+  return get_list(tensor, "storageDims", storageDims, "storageDimsNum", storageDimsNum,
+                  &TensorInfo::storage_shape);
 }
 
 aclnnStatus aclGetViewStrides(const aclTensor *tensor, int64_t **stridesValue,
                               uint64_t *stridesNum) {
-  return get_list(tensor, stridesValue, stridesNum, &TensorInfo::strides);
+  return get_list(tensor, "stridesValue", stridesValue, "stridesNum", stridesNum,
+                  &TensorInfo::strides);
 }
 
 aclnnStatus aclGetViewOffset(const aclTensor *tensor, int64_t *offset) {

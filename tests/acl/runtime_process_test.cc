@@ -94,6 +94,7 @@ TEST(Guard, WritesIntoTheSlackAreReportedOnce) {
       result.says("synchronize: 507015 1 bytes were written before the block of 100 bytes"));
   EXPECT_TRUE(result.says("synchronize again: 0 -"));
   EXPECT_TRUE(result.says("device: 507015 1 bytes were written behind"));
+  EXPECT_TRUE(result.says("event: 507015 1 bytes were written behind"));
   EXPECT_TRUE(result.says("free: 0 -"));
 }
 

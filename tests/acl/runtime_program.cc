@@ -93,6 +93,12 @@ void write_into_the_slack() {
   say("synchronize again", aclrtSynchronizeStream(nullptr));
   copied[110] = 1;
   say("device", aclrtSynchronizeDevice());
+  copied[111] = 1;
+  aclrtEvent event = nullptr;
+  require(aclrtCreateEvent(&event) == ACL_SUCCESS, "aclrtCreateEvent");
+  require(aclrtRecordEvent(event, nullptr) == ACL_SUCCESS, "aclrtRecordEvent");
+  say("event", aclrtSynchronizeEvent(event));
+  require(aclrtDestroyEvent(event) == ACL_SUCCESS, "aclrtDestroyEvent");
   say("free", aclrtFree(plain(copied)));
 }
 

@@ -136,6 +136,11 @@ TEST(Tensor, NullArgumentsOfGetters) {
     EXPECT_EQ(getter(tensor.get(), &values, nullptr), ACLNN_ERR_PARAM_NULLPTR);
     EXPECT_EQ(values, nullptr) << "a failure wrote an array that nobody releases";
   }
+  recent_message();
+  aclGetViewStrides(tensor.get(), nullptr, &count);
+  EXPECT_NE(recent_message().find("stridesValue: "), std::string::npos);
+  aclGetStorageShape(tensor.get(), &values, nullptr);
+  EXPECT_NE(recent_message().find("storageDimsNum: "), std::string::npos);
   EXPECT_EQ(aclGetViewOffset(nullptr, &offset), ACLNN_ERR_PARAM_NULLPTR);
   EXPECT_EQ(aclGetViewOffset(tensor.get(), nullptr), ACLNN_ERR_PARAM_NULLPTR);
   EXPECT_EQ(aclGetFormat(nullptr, &format), ACLNN_ERR_PARAM_NULLPTR);

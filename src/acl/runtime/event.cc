@@ -6,6 +6,7 @@
 #include "acl/acl_rt.h"
 #include "acl/runtime/device.h"
 #include "acl/runtime/error.h"
+#include "acl/runtime/memory.h"
 #include "acl/runtime/stream.h"
 
 namespace moe::acl {
@@ -43,6 +44,7 @@ void synchronize_event(aclrtEvent handle, int32_t timeout_ms) {
     throw Failure(ACL_ERROR_RT_PARAM_INVALID,
                   "event: its stream waits for a callback that only this thread runs");
   }
+  check_all_blocks();
 }
 
 void record_event(Event& event, Stream& stream) {
