@@ -39,8 +39,8 @@ aclnnStatus aclnnFinalize(void);
 /* A view of `tensorData`, which may be null until an address is set. Strides and offset count
  * elements; null strides mean contiguous. Element (i..) lies at
  * tensorData + (offset + sum i * stride) * size. The storage shape may have another rank. Only null
- * viewDims (or storageDims) with a count above 0 and more than 64 dimensions are refused: all else is
- * checked by the operators. */
+ * viewDims (or storageDims) with a count above 0 and more than 64 dimensions are refused: all else
+ * is checked by the operators. */
 aclTensor *aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, aclDataType dataType,
                            const int64_t *stride, int64_t offset, aclFormat format,
                            const int64_t *storageDims, uint64_t storageDimsNum, void *tensorData);
