@@ -131,8 +131,8 @@ aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
  * other memory is the caller's to keep. */
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
                           aclrtMemcpyKind kind, aclrtStream stream);
-/* Sets `count` bytes to the low byte of `value`, under the rules of aclrtMemcpy. Host memory will do
- * too, so memory in no block is taken for the program's own, a freed block's as well; guard mode
+/* Sets `count` bytes to the low byte of `value`, under the rules of aclrtMemcpy. Host memory will
+ * do too, so memory in no block is taken for the program's own, a freed block's as well; guard mode
  * stops at those. */
 aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count);
 aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
