@@ -103,9 +103,12 @@ TEST_F(EventTest, ResetForgetsTheRecordInItsTurn) {
   EXPECT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
   EXPECT_FALSE(complete());
   // A later record is not touched by an earlier reset.
-  EXPECT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
-  EXPECT_EQ(aclrtResetEvent(event_, stream_), ACL_SUCCESS);
-  EXPECT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
+  {
+    HeldStream held(stream_);
+    EXPECT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
+    EXPECT_EQ(aclrtResetEvent(event_, stream_), ACL_SUCCESS);
+    EXPECT_EQ(aclrtRecordEvent(event_, stream_), ACL_SUCCESS);
+  }
   EXPECT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
   EXPECT_TRUE(complete());
 }
