@@ -38,7 +38,7 @@ struct Batch {
 template <class Index>
 HWY_INLINE void pack(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
                      int64_t first_token, int64_t first_byte, Batch& batch) {
-  Slots<Index> slots(p, at, first_token * p.top_k);
+  auto slots = slots_of<Index>(p, at, first_token * p.top_k);
   const auto* input = static_cast<const uint8_t*>(at.permuted_tokens_grad) + first_byte;
   const int64_t row_step = p.row_stride * dtype_bytes(p.tokens_dtype);
   int32_t n = 0;
@@ -170,7 +170,7 @@ void sum_batch(const Batch& batch, int64_t top_k, int64_t row_bytes, uint8_t* ou
 inline void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
                       const Chunk& chunk, bool streaming) {
   const FpMode mode;
-  last_target.store(hwy::TargetName(HWY_TARGET), std::memory_order_relaxed);
+  note_target(hwy::TargetName(HWY_TARGET));
   const int64_t element = dtype_bytes(p.tokens_dtype), out_step = p.hidden_size * element;
   auto* out = static_cast<uint8_t*>(at.tokens_grad) + chunk.first_byte;
   const int64_t batch_tokens = kMaxRows / p.top_k;

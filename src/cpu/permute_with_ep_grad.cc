@@ -10,8 +10,8 @@
 #if HWY_ONCE
 #include "core/text.h"
 #include "core/threads.h"
-#include "cpu/caches.h"
 #include "cpu/check_indices.h"
+#include "cpu/streaming.h"
 #include "cpu/targets.h"
 
 namespace moe::cpu {
@@ -34,14 +34,6 @@ Cut cut_of(const Problem& p) {
              p.num_threads);
 }
 
-// Stores pass the caches by when the output does not fit those of the threads that write it, and
-// when elements lie on their own boundaries, so that some element of a row begins a vector.
-bool use_streaming(const Problem& p, const Pointers& at, int num_workers) {
-  const int64_t element = dtype_bytes(p.tokens_dtype);
-  return p.num_tokens * p.hidden_size * element > num_workers * second_level_cache_bytes() &&
-         reinterpret_cast<uintptr_t>(at.tokens_grad) % static_cast<uintptr_t>(element) == 0;
-}
-
 std::string refuses(const Problem& p) {
   if (p.inner_stride != 1) return text("inner stride ", p.inner_stride, ", but takes 1 only");
   if (p.top_k > kMaxRows) return text("top_k ", p.top_k, ", but takes at most ", kMaxRows);
@@ -56,7 +48,7 @@ void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
                 static_cast<size_t>(last - first) * sizeof(Bits));
     return;
   }
-  Slots<Index> slots(p, at, first);
+  auto slots = slots_of<Index>(p, at, first);
   for (int64_t slot = first; slot < last; ++slot) {
     const auto [row, inside] = slots.next();
     const Bits prob = load<Bits>(at.permuted_probs_grad, row * p.probs_stride);
@@ -73,8 +65,6 @@ void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
 
 }  // namespace
 
-std::atomic<const char*> last_target{nullptr};
-
 size_t workspace_bytes(const Problem& p) {
   return p.check_indices ? check_indices_bytes(p.num_tokens * p.top_k) : 0;
 }
@@ -85,7 +75,9 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunChu
                   workspace);
   }
   const Cut cut = cut_of(p);
-  const bool streaming = use_streaming(p, at, cut.num_workers());
+  const int64_t element = dtype_bytes(p.tokens_dtype);
+  const bool streaming = use_streaming(at.tokens_grad, p.num_tokens * p.hidden_size * element,
+                                       element, cut.num_workers());
   parallel_chunks(cut.num_chunks(), cut.num_workers(), [&](int64_t i, int) {
     const Chunk chunk = cut[i];
     run_chunk(p, at, chunk, streaming);

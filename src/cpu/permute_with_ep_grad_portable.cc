@@ -19,7 +19,7 @@ template <class T, class Index>
 void sum_block(const Problem& p, const Pointers& at, int64_t token, int64_t begin, int64_t count,
                T* out) {
   Accumulator<T> sum[kBlock];
-  const Slots<Index> slots(p, at, token * p.top_k);
+  const auto slots = slots_of<Index>(p, at, token * p.top_k);
   auto slot = slots;
   bool all_inside = true;
   for (int64_t k = 0; k < p.top_k; ++k) all_inside &= slot.next().inside;
@@ -53,7 +53,7 @@ void sum_tokens(const Problem& p, const Pointers& at, const Chunk& chunk) {
 
 void run_chunk(const Problem& p, const Pointers& at, const Chunk& chunk, bool /*streaming*/) {
   const FpMode mode;
-  last_target.store("portable", std::memory_order_relaxed);
+  note_target("portable");
   visit_index(p.index_dtype, [&](auto index) {
     visit_float(p.tokens_dtype,
                 [&](auto t) { sum_tokens<decltype(t), decltype(index)>(p, at, chunk); });

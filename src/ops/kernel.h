@@ -65,19 +65,36 @@ std::string explain(const KernelList<Problem, Pointers>& kernels, const Problem&
   return lines;
 }
 
-// What a plan consists of.
-template <class Problem, class Pointers>
+// What a plan consists of; an operator's State derives from it.
+template <class Arguments, class Problem_, class Pointers_>
 struct PlanState {
+  using Problem = Problem_;
+  using Pointers = Pointers_;
+
+  Arguments args;
   Problem problem;
   const Kernel<Problem, Pointers>* kernel;
   size_t workspace_bytes;
 };
 
+// The plan of arguments that passed every check, and of the problem that they make.
+template <class State, class Arguments, class Problem, class Pointers>
+std::shared_ptr<const State> make_plan(const Arguments& args, const Problem& problem,
+                                       const KernelList<Problem, Pointers>& kernels,
+                                       const Engine& engine) {
+  auto state = std::make_shared<State>();
+  state->args = args;
+  state->problem = problem;
+  state->kernel = &choose(kernels, problem, engine);
+  state->workspace_bytes = state->kernel->workspace_bytes(problem);
+  return state;
+}
+
 // What a bound call consists of.
-template <class Problem, class Pointers>
+template <class State>
 class KernelCall final : public Call {
  public:
-  KernelCall(std::shared_ptr<const PlanState<Problem, Pointers>> plan, const Pointers& pointers)
+  KernelCall(std::shared_ptr<const State> plan, const typename State::Pointers& pointers)
       : plan_(std::move(plan)), pointers_(pointers) {}
 
   size_t workspace_bytes() const noexcept override { return plan_->workspace_bytes; }
@@ -86,8 +103,14 @@ class KernelCall final : public Call {
   }
 
  private:
-  std::shared_ptr<const PlanState<Problem, Pointers>> plan_;
-  Pointers pointers_;
+  std::shared_ptr<const State> plan_;
+  typename State::Pointers pointers_;
 };
+
+// The plan with the addresses of first elements.
+template <class State>
+BoundCall bound_call(std::shared_ptr<const State> plan, const typename State::Pointers& first) {
+  return BoundCall(std::make_shared<KernelCall<State>>(std::move(plan), first));
+}
 
 }  // namespace moe

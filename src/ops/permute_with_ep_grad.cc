@@ -2,8 +2,8 @@
 #include "ops/permute_with_ep_grad.h"
 
 #include "core/checks.h"
-#include "core/text.h"
 #include "moe/permute_with_ep_grad.h"
+#include "ops/arguments.h"
 
 namespace moe {
 namespace {
@@ -18,43 +18,8 @@ void check_inputs(const Args& args) {
   if (!args.permuted_probs_grad) return;
   check_float_dtype("permuted_probs_grad", *args.permuted_probs_grad);
   check_layout("permuted_probs_grad", *args.permuted_probs_grad, 1, "[rows]");
-  const DType tokens = args.permuted_tokens_grad.dtype, probs = args.permuted_probs_grad->dtype;
-  if ((tokens == DType::kF64) != (probs == DType::kF64)) {
-    throw InvalidArgument("permuted_probs_grad",
-                          text("dtype ", dtype_name(probs), " beside ", dtype_name(tokens),
-                               " permuted_tokens_grad, but float64 goes with float64 only"));
-  }
-}
-
-void check_top_k(const Args& args) {
-  const int64_t num_slots = args.sorted_indices.shape[0];
-  if (args.top_k < 1) {
-    throw InvalidArgument("top_k", text(args.top_k, ", but needs at least 1"));
-  }
-  if (num_slots % args.top_k != 0) {
-    throw InvalidArgument("sorted_indices",
-                          text(num_slots, " slots, but needs a multiple of top_k ", args.top_k));
-  }
-}
-
-// The window of global rows: the range, or all rows that there are.
-EpRange window_of(const Args& args) {
-  if (!args.ep_range) return {0, args.permuted_tokens_grad.shape[0]};
-  const auto [begin, end] = *args.ep_range;
-  const int64_t num_slots = args.sorted_indices.shape[0];
-  if (begin < 0 || end < begin || end > num_slots) {
-    throw InvalidArgument(
-        "ep_range", text("[", begin, ", ", end, "), but needs 0 <= begin <= end <= ", num_slots,
-                         ", the number of slots"));
-  }
-  return *args.ep_range;
-}
-
-void check_rows(const char* name, int64_t rows, const EpRange& window) {
-  const int64_t needed = window.end - window.begin;
-  if (rows >= needed) return;
-  throw InvalidArgument(name, text(rows, " rows, but the range [", window.begin, ", ", window.end,
-                                   ") needs at least ", needed));
+  check_float64_pair("permuted_probs_grad", args.permuted_probs_grad->dtype, "permuted_tokens_grad",
+                     args.permuted_tokens_grad.dtype);
 }
 
 void check_outputs(const Args& args) {
@@ -82,55 +47,42 @@ PermuteWithEpGradProblem problem_of(const Args& args, const EpRange& window, int
   problem.window = window;
   problem.tokens_dtype = rows.dtype;
   problem.index_dtype = args.sorted_indices.dtype;
-  // A dimension of size 1 is never stepped over: its stride may hold anything.
-  problem.row_stride = rows.shape[0] == 1 ? 0 : rows.strides[0];
-  problem.inner_stride = rows.shape[1] == 1 ? 1 : rows.strides[1];
-  problem.index_stride = args.sorted_indices.shape[0] == 1 ? 0 : args.sorted_indices.strides[0];
+  problem.row_stride = stride_of(rows, 0);
+  problem.inner_stride = stride_of(rows, 1, 1);
+  problem.index_stride = stride_of(args.sorted_indices, 0);
   problem.has_probs = args.permuted_probs_grad.has_value();
   if (problem.has_probs) {
-    const TensorDesc& probs = *args.permuted_probs_grad;
-    problem.probs_dtype = probs.dtype;
-    problem.probs_stride = probs.shape[0] == 1 ? 0 : probs.strides[0];
+    problem.probs_dtype = args.permuted_probs_grad->dtype;
+    problem.probs_stride = stride_of(*args.permuted_probs_grad, 0);
   }
   problem.check_indices = args.check_indices;
   problem.num_threads = num_threads;
   return problem;
 }
 
-int threads_of(const Engine& engine) {
-  if (engine.num_threads < 0) {
-    throw InvalidArgument("num_threads", text(engine.num_threads, ", but needs 0 or more"));
-  }
-  return engine.num_threads ? engine.num_threads : num_threads();
-}
-
 }  // namespace
 
-struct PermuteWithEpGrad::State : PlanState<PermuteWithEpGradProblem, PermuteWithEpGradPointers> {
-  Args args;
-};
+struct PermuteWithEpGrad::State
+    : PlanState<Args, PermuteWithEpGradProblem, PermuteWithEpGradPointers> {};
 
 PermuteWithEpGrad PermuteWithEpGrad::plan(const Args& args, const Engine& engine) {
   check_inputs(args);
-  check_top_k(args);
-  const EpRange window = window_of(args);
-  check_rows("permuted_tokens_grad", args.permuted_tokens_grad.shape[0], window);
+  const int64_t num_slots = args.sorted_indices.shape[0];
+  const int64_t rows = args.permuted_tokens_grad.shape[0];
+  check_top_k(args.top_k, "sorted_indices", num_slots);
+  const EpRange window = window_of(args.ep_range, num_slots, rows);
+  check_rows("permuted_tokens_grad", rows, window);
   if (args.permuted_probs_grad) {
     check_rows("permuted_probs_grad", args.permuted_probs_grad->shape[0], window);
   }
   check_outputs(args);
 
-  auto state = std::make_shared<State>();
-  state->args = args;
-  state->problem = problem_of(args, window, threads_of(engine));
-  state->kernel = &choose(permute_with_ep_grad_kernels(), state->problem, engine);
-  state->workspace_bytes = state->kernel->workspace_bytes(state->problem);
-  return PermuteWithEpGrad(std::move(state));
+  return PermuteWithEpGrad(make_plan<State>(args, problem_of(args, window, threads_of(engine)),
+                                            permute_with_ep_grad_kernels(), engine));
 }
 
 BoundCall PermuteWithEpGrad::bind(const Pointers& pointers) const {
   const Args& args = state_->args;
-  const auto given = [](const std::optional<TensorDesc>& desc) { return desc ? &*desc : nullptr; };
   const BoundTensor rows{"permuted_tokens_grad", &args.permuted_tokens_grad,
                          pointers.permuted_tokens_grad};
   const BoundTensor indices{"sorted_indices", &args.sorted_indices, pointers.sorted_indices};
@@ -141,12 +93,8 @@ BoundCall PermuteWithEpGrad::bind(const Pointers& pointers) const {
   check_addresses({rows, indices, probs, tokens_grad, probs_grad});
   check_overlap({tokens_grad, probs_grad}, {rows, indices, probs});
 
-  const PermuteWithEpGradPointers first{first_element(rows), first_element(indices),
-                                        first_element(probs), first_element(tokens_grad),
-                                        first_element(probs_grad)};
-  return BoundCall(
-      std::make_shared<KernelCall<PermuteWithEpGradProblem, PermuteWithEpGradPointers>>(state_,
-                                                                                        first));
+  return bound_call(state_, {first_element(rows), first_element(indices), first_element(probs),
+                             first_element(tokens_grad), first_element(probs_grad)});
 }
 
 size_t PermuteWithEpGrad::workspace_bytes() const noexcept { return state_->workspace_bytes; }
