@@ -12,32 +12,11 @@
 #include <vector>
 
 #include "moe/moe.h"
+#include "ops/values.h"
 #include "ref/permute_with_ep_grad.h"
 #include "support/guarded_buffer.h"
 
 namespace test {
-
-inline constexpr moe::DType kFloatDTypes[] = {moe::DType::kF32, moe::DType::kF16, moe::DType::kBF16,
-                                              moe::DType::kF64};
-
-// Names the instances of a suite with a dtype parameter.
-inline std::string dtype_param_name(const testing::TestParamInfo<moe::DType>& param) {
-  return moe::dtype_name(param.param);
-}
-
-enum class Values {
-  kFinite,     // of many magnitudes, some zeros and subnormals
-  kSmallInts,  // whose sums are exact in every dtype
-  kAnyBits     // any pattern: infinities and NaN too
-};
-
-// How a tensor lies in memory.
-struct Layout {
-  int64_t stride = -1;  // of rows, in elements; -1: no gap
-  int64_t inner_stride = 1;
-  int64_t offset = 0;
-  size_t slack_bytes = 0;  // between the last element and the page that faults
-};
 
 struct GradCase {
   moe::DType dtype = moe::DType::kF32;
@@ -99,11 +78,7 @@ class GradProblem {
   std::unique_ptr<GuardedBuffer> tokens_, probs_, index_;
 };
 
-ref::Type ref_type(moe::DType dtype);
-
 // Tokens may differ in the bits of a NaN, nothing else; probabilities in nothing at all.
-void expect_same_tokens(moe::DType dtype, const std::vector<std::byte>& got,
-                        const std::vector<std::byte>& want);
 void expect_same(const GradCase& c, const Outputs& got, const Outputs& want);
 
 // Whether a kernel takes a case: the portable one takes all, the others rows without inner stride

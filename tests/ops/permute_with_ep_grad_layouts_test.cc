@@ -146,7 +146,7 @@ TEST_P(PermuteWithEpGradLayouts, StridesOfSingleElementsAreIgnored) {
     pointers.probs_grad = probs.data();
     moe::PermuteWithEpGrad::plan(args).bind(pointers).run();
     tokens.resize(static_cast<size_t>(moe::dtype_bytes(GetParam())));
-    expect_same_tokens(GetParam(), tokens, problem.expected().tokens);
+    expect_same_values("tokens_grad", GetParam(), tokens, problem.expected().tokens);
   }
 }
 
