@@ -122,12 +122,8 @@ void check_layout(const char* name, const TensorDesc& desc, int num_dims, const 
   }
 }
 
-void check_output(const char* name, const TensorDesc& desc, std::initializer_list<int64_t> shape,
-                  const char* dims, const char* input_name, const TensorDesc& input) {
-  if (desc.dtype != input.dtype) {
-    throw InvalidArgument(name, text("dtype ", dtype_name(desc.dtype), ", but needs ",
-                                     dtype_name(input.dtype), ", the dtype of ", input_name));
-  }
+void check_output_layout(const char* name, const TensorDesc& desc,
+                         std::initializer_list<int64_t> shape, const char* dims) {
   check_layout(name, desc, static_cast<int>(shape.size()), dims);
   if (!std::equal(shape.begin(), shape.end(), desc.shape.begin())) {
     throw InvalidArgument(name,
@@ -140,6 +136,15 @@ void check_output(const char* name, const TensorDesc& desc, std::initializer_lis
                    list_text(std::span(desc.strides).first(static_cast<size_t>(desc.num_dims))),
                    " for shape ", shape_text(desc), ", but an output must be contiguous"));
   }
+}
+
+void check_output(const char* name, const TensorDesc& desc, std::initializer_list<int64_t> shape,
+                  const char* dims, const char* input_name, const TensorDesc& input) {
+  if (desc.dtype != input.dtype) {
+    throw InvalidArgument(name, text("dtype ", dtype_name(desc.dtype), ", but needs ",
+                                     dtype_name(input.dtype), ", the dtype of ", input_name));
+  }
+  check_output_layout(name, desc, shape, dims);
 }
 
 int64_t num_elements(const TensorDesc& desc) {

@@ -22,7 +22,10 @@ void check_index_dtype(const char* name, const TensorDesc& desc);
 // below 2^63.
 void check_layout(const char* name, const TensorDesc& desc, int num_dims, const char* dims);
 
-// An output: shape as wanted (`dims` names it), row-major without gaps, dtype as its input's.
+// An output: shape as wanted (`dims` names it), row-major without gaps.
+void check_output_layout(const char* name, const TensorDesc& desc,
+                         std::initializer_list<int64_t> shape, const char* dims);
+// The same, and dtype as its input's.
 void check_output(const char* name, const TensorDesc& desc, std::initializer_list<int64_t> shape,
                   const char* dims, const char* input_name, const TensorDesc& input);
 

@@ -25,4 +25,13 @@ void for_each_target(Fn&& fn) {
   }
 }
 
+// Calls fn(name) for each, best first: for kernels that answer to every name.
+template <class Fn>
+void for_each_target_name(Fn&& fn) {
+  uint64_t targets = static_cast<uint64_t>(hwy::SupportedTargets() & HWY_TARGETS);
+  for (; targets; targets &= targets - 1) {
+    fn(hwy::TargetName(static_cast<int64_t>(targets & ~(targets - 1))));
+  }
+}
+
 }  // namespace moe::cpu

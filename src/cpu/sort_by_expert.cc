@@ -1,0 +1,308 @@
+// SortByExpert on the CPU: a stable sort that gives each slot's place instead of moving anything.
+//
+// Where experts are few, by counting: each thread counts the experts of its part of the slots; sums
+// over experts, and over the parts within an expert, give each part its first place for each
+// expert; then each thread numbers its slots. Where ids are sparse, by digits of the id, the lowest
+// first, in passes that count in the same way; they move slot numbers between two buffers, one of
+// which is the output, and the last pass numbers.
+#include "cpu/sort_by_expert.h"
+
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "core/text.h"
+#include "core/threads.h"
+#include "cpu/expert_ids.h"
+#include "cpu/last_target.h"
+#include "cpu/targets.h"
+#include "cpu/tuning.h"
+
+namespace moe::cpu {
+namespace {
+
+using Problem = SortByExpertProblem;
+using Pointers = SortByExpertPointers;
+
+// Threads that the slots are worth, each with counters of its own.
+int num_workers(const Problem& p, int64_t num_counters) {
+  const int64_t slots_each = std::max(kSortSlots, 4 * num_counters);
+  return static_cast<int>(std::clamp<int64_t>(p.num_slots() / slots_each, 1, p.num_threads));
+}
+
+// Whether a counter for each expert is worth its memory.
+bool counts_experts(const Problem& p) {
+  return p.is_bounded && p.num_experts <= std::max(kAlwaysCounted, 4 * p.num_slots());
+}
+
+// Bytes of one worker's counters. With several workers no two may write to the same cache line.
+template <class Place>
+int64_t counters_bytes(int64_t num_groups, int workers) {
+  const int64_t bytes = num_groups * int64_t{sizeof(Place)};
+  return workers == 1 ? bytes : (bytes / 64 + 2) * 64;
+}
+
+// Counters of each worker for each group. No alignment is known, nor needed.
+template <class Place>
+class Counters {
+ public:
+  Counters(void* memory, int64_t num_groups, int workers)
+      : memory_(static_cast<char*>(memory)),
+        bytes_(counters_bytes<Place>(num_groups, workers)),
+        num_groups_(num_groups),
+        workers_(workers) {}
+
+  char* of(int worker) const { return memory_ + worker * bytes_; }
+  void clear(int worker) const { std::memset(of(worker), 0, static_cast<size_t>(bytes_)); }
+  // Adds one, and returns what it was.
+  static Place take(char* counters, uint64_t group) {
+    const Place value = load<Place>(counters, static_cast<int64_t>(group));
+    store<Place>(counters, static_cast<int64_t>(group), static_cast<Place>(value + 1));
+    return value;
+  }
+
+  // Turns counts into first places. Calls total(group, count) for each group.
+  template <class Total>
+  void sum_up(Total total) const {
+    Place next = 0;
+    for (int64_t group = 0; group < num_groups_; ++group) {
+      const Place first = next;
+      for (int worker = 0; worker < workers_; ++worker) {
+        const Place count = load<Place>(of(worker), group);
+        store<Place>(of(worker), group, next);
+        next = static_cast<Place>(next + count);
+      }
+      total(group, next - first);
+    }
+  }
+
+ private:
+  char* memory_;
+  int64_t bytes_, num_groups_;
+  int workers_;
+};
+
+void store_count(const Problem& p, const Pointers& at, int64_t expert, int64_t count) {
+  visit_index(p.counts_dtype, [&](auto c) {
+    store(at.tokens_per_expert, expert, static_cast<decltype(c)>(count));
+  });
+}
+
+template <class Index, class Place>
+void sort_by_counting(const Problem& p, const Pointers& at, const Groups& groups, int workers,
+                      void* workspace) {
+  const Counters<Place> counters(workspace, groups.size(), workers);
+  parallel_workers(workers, [&](int worker) {
+    counters.clear(worker);
+    for_each_id<Index>(p, at.indices, part_of(p.num_slots(), worker, workers),
+                       [groups, counts = counters.of(worker)](int64_t, int64_t id) {
+                         Counters<Place>::take(counts, groups.of(id));
+                       });
+  });
+  counters.sum_up([&](int64_t group, int64_t count) {
+    if (p.has_counts && counts_experts(p) && group < p.num_experts)
+      store_count(p, at, group, count);
+  });
+  parallel_workers(workers, [&](int worker) {
+    for_each_id<Index>(
+        p, at.indices, part_of(p.num_slots(), worker, workers),
+        [groups, places = counters.of(worker), out = at.sorted_indices](int64_t slot, int64_t id) {
+          store<Place>(out, slot, Counters<Place>::take(places, groups.of(id)));
+        });
+  });
+}
+
+// The experts from the lowest to the highest that a slot is routed to.
+template <class Index>
+Groups groups_of(const Problem& p, const Pointers& at) {
+  std::atomic<uint64_t> lowest{UINT64_MAX}, highest{0};
+  const int workers = num_workers(p, 1);
+  parallel_workers(workers, [&](int worker) {
+    uint64_t low = UINT64_MAX, high = 0;
+    for_each_id<Index>(p, at.indices, part_of(p.num_slots(), worker, workers),
+                       [&, limit = static_cast<uint64_t>(p.num_experts)](int64_t, int64_t id) {
+                         const auto expert = static_cast<uint64_t>(id);
+                         low = std::min(low, expert < limit ? expert : low);
+                         high = std::max(high, expert < limit ? expert : high);
+                       });
+    for (uint64_t seen = lowest; low < seen && !lowest.compare_exchange_weak(seen, low);) {
+    }
+    for (uint64_t seen = highest; high > seen && !highest.compare_exchange_weak(seen, high);) {
+    }
+  });
+  return lowest > highest ? Groups{} : Groups{lowest, highest - lowest + 1};
+}
+
+int log2_of(int64_t x) { return static_cast<int>(std::bit_width(static_cast<uint64_t>(x))) - 1; }
+
+// Sorting by digits: the groups of all slots, slot numbers in the order so far, and counters; each
+// of the three takes as much as the output or less.
+template <class Place>
+class DigitSort {
+ public:
+  DigitSort(const Problem& p, const Pointers& at, const Groups& groups, void* workspace)
+      : num_slots_(p.num_slots()),
+        workers_(num_workers(p, 1)),
+        keys_(static_cast<char*>(workspace)),
+        buffer_(keys_ + num_slots_ * int64_t{sizeof(Place)}),
+        counters_(buffer_ + num_slots_ * int64_t{sizeof(Place)}),
+        output_(static_cast<char*>(at.sorted_indices)),
+        key_bits_(static_cast<int>(std::bit_width(groups.count))),
+        digit_bits_(std::min(kDigitBits, log2_of(num_slots_ / workers_))) {}
+
+  template <class Index>
+  void read_keys(const Problem& p, const Pointers& at, const Groups& groups) const {
+    parallel_workers(workers_, [&](int worker) {
+      for_each_id<Index>(p, at.indices, part_of(num_slots_, worker, workers_),
+                         [groups, keys = keys_](int64_t slot, int64_t id) {
+                           store(keys, slot, static_cast<uint32_t>(groups.of(id)));
+                         });
+    });
+  }
+
+  void sort() const {
+    const int num_passes = (key_bits_ + digit_bits_ - 1) / digit_bits_;
+    const char* source = nullptr;  // slots in their own order
+    for (int pass = 0; pass < num_passes; ++pass) {
+      const int left = num_passes - 1 - pass;
+      // The last pass writes the output, so its source is the buffer.
+      char* target = left % 2 ? buffer_ : output_;
+      const int shift = pass * digit_bits_;
+      if (left == 0) {
+        sort_digit(shift, source,
+                   [out = output_](Place slot, Place place) { store(out, slot, place); });
+      } else {
+        sort_digit(shift, source,
+                   [target](Place slot, Place place) { store(target, place, slot); });
+      }
+      source = target;
+    }
+  }
+
+ private:
+  template <class Put>
+  void sort_digit(int shift, const char* source, Put put) const {
+    const Counters<Place> counters(counters_, int64_t{1} << digit_bits_, workers_);
+    const auto digit = [keys = keys_, shift, mask = (1u << digit_bits_) - 1](Place slot) {
+      return load<uint32_t>(keys, slot) >> shift & mask;
+    };
+    for_each_slot(
+        source, [&](int worker) { counters.clear(worker); },
+        [&](int worker, Place slot) { Counters<Place>::take(counters.of(worker), digit(slot)); });
+    counters.sum_up([](int64_t, int64_t) {});
+    for_each_slot(
+        source, [](int) {},
+        [&](int worker, Place slot) {
+          put(slot, Counters<Place>::take(counters.of(worker), digit(slot)));
+        });
+  }
+
+  // Calls start(worker), then fn(worker, slot) for the slots of the worker's part in the order of
+  // `source`.
+  template <class Start, class Fn>
+  void for_each_slot(const char* source, Start start, Fn fn) const {
+    parallel_workers(workers_, [&](int worker) {
+      start(worker);
+      const Part part = part_of(num_slots_, worker, workers_);
+      for (int64_t i = part.first; i < part.last; ++i) {
+        fn(worker, source ? load<Place>(source, i) : static_cast<Place>(i));
+      }
+    });
+  }
+
+  int64_t num_slots_;
+  int workers_;
+  char *keys_, *buffer_, *counters_, *output_;
+  int key_bits_, digit_bits_;
+};
+
+template <class Place>
+int64_t sparse_bytes(const Problem& p) {
+  return 3 * p.num_slots() * int64_t{sizeof(Place)};
+}
+
+// Experts that no slot names are most of them here.
+template <class Index>
+void count_sparsely(const Problem& p, const Pointers& at) {
+  std::memset(at.tokens_per_expert, 0,
+              static_cast<size_t>(p.num_experts * dtype_bytes(p.counts_dtype)));
+  visit_index(p.counts_dtype, [&](auto c) {
+    using Count = decltype(c);
+    for_each_id<Index>(p, at.indices, {0, p.num_slots()}, [&](int64_t, int64_t id) {
+      if (id < 0 || id >= p.num_experts) return;
+      store(at.tokens_per_expert, id,
+            static_cast<Count>(load<Count>(at.tokens_per_expert, id) + 1));
+    });
+  });
+}
+
+template <class Index, class Place>
+void sort_sparse(const Problem& p, const Pointers& at, void* workspace) {
+  const Groups groups = groups_of<Index>(p, at);
+  const int workers = num_workers(p, groups.size());
+  if (p.num_slots() == 0) {
+    // Nothing to sort, and no workspace.
+  } else if (groups.size() <= kMostCounted &&
+             counters_bytes<Place>(groups.size(), workers) * workers <= sparse_bytes<Place>(p)) {
+    sort_by_counting<Index, Place>(p, at, groups, workers, workspace);
+  } else {
+    const DigitSort<Place> sort(p, at, groups, workspace);
+    sort.template read_keys<Index>(p, at, groups);
+    sort.sort();
+  }
+  if (p.has_counts) count_sparsely<Index>(p, at);
+}
+
+template <class Index>
+void check_ids(const Problem& p, const Pointers& at) {
+  for_each_id<Index>(p, at.indices, {0, p.num_slots()}, [&](int64_t slot, int64_t id) {
+    if (id >= 0 && id < p.num_experts) return;
+    throw IndexError(text("indices: slot ", slot, " holds ", id, ", but needs an expert in [0, ",
+                          p.num_experts, ")"),
+                     slot, id);
+  });
+}
+
+template <class Index, class Place>
+void sort_slots(const Problem& p, const Pointers& at, void* workspace) {
+  if (!counts_experts(p)) return sort_sparse<Index, Place>(p, at, workspace);
+  const Groups groups{0, static_cast<uint64_t>(p.num_experts)};
+  sort_by_counting<Index, Place>(p, at, groups, num_workers(p, groups.size()), workspace);
+}
+
+std::string takes_everything(const Problem&) { return {}; }
+
+void run(const Problem& p, const Pointers& at, void* workspace) {
+  note_target("portable");
+  sort_by_expert(p, at, workspace);
+}
+
+}  // namespace
+
+size_t workspace_bytes(const Problem& p) {
+  return visit_index(p.sorted_dtype, [&](auto place) {
+    using Place = decltype(place);
+    if (!counts_experts(p)) return static_cast<size_t>(sparse_bytes<Place>(p));
+    const int64_t num_counters = p.num_experts + 1;
+    const int workers = num_workers(p, num_counters);
+    return static_cast<size_t>(counters_bytes<Place>(num_counters, workers) * workers);
+  });
+}
+
+void sort_by_expert(const Problem& p, const Pointers& at, void* workspace) {
+  visit_index(p.index_dtype, [&](auto index) {
+    using Index = decltype(index);
+    if (p.check_indices) check_ids<Index>(p, at);
+    visit_index(p.sorted_dtype,
+                [&](auto place) { sort_slots<Index, decltype(place)>(p, at, workspace); });
+  });
+}
+
+void add_kernels(SortByExpertKernels& kernels) {
+  kernels.push_back({"portable", takes_everything, workspace_bytes, run});
+  // Integers, one by one: there is nothing that an instruction set could do for them.
+  for_each_target_name(
+      [&](const char* name) { kernels.push_back({name, takes_everything, workspace_bytes, run}); });
+}
+
+}  // namespace moe::cpu
