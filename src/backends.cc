@@ -1,6 +1,8 @@
 // The one place where operators meet their kernels.
+#include "cpu/permute_with_ep.h"
 #include "cpu/permute_with_ep_grad.h"
 #include "cpu/sort_by_expert.h"
+#include "ops/permute_with_ep.h"
 #include "ops/permute_with_ep_grad.h"
 #include "ops/sort_by_expert.h"
 
@@ -19,6 +21,9 @@ const Kernels& kernels_of_this_machine() {
 
 }  // namespace
 
+const PermuteWithEpKernels& permute_with_ep_kernels() {
+  return kernels_of_this_machine<PermuteWithEpKernels>();
+}
 const PermuteWithEpGradKernels& permute_with_ep_grad_kernels() {
   return kernels_of_this_machine<PermuteWithEpGradKernels>();
 }

@@ -15,6 +15,7 @@
 #include "moe/engine.h"                // threads, streams, bound calls
 #include "moe/error.h"                 // exceptions
 #include "moe/expert_range.h"          // windows over rows from windows over experts
+#include "moe/permute_with_ep.h"       // the permutation, with or without a window
 #include "moe/permute_with_ep_grad.h"  // gradient of the permutation, with or without a window
 #include "moe/sort_by_expert.h"        // the index stage by itself
 #include "moe/tensor.h"                // dtypes, descriptions, windows

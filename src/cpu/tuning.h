@@ -31,6 +31,10 @@ constexpr int64_t kWorkerBytes = 32 << 10;
 // Parts of a row that different threads take have at least this many bytes.
 constexpr int64_t kPartBytes = 2048;
 
+// Bytes of a token's row that are copied to all its rows before the next ones: they stay in the
+// first-level cache.
+constexpr int64_t kPieceBytes = 4096;
+
 // Slots that are worth another thread when they are sorted: 16384 take some 50 microseconds.
 constexpr int64_t kSortSlots = 16384;
 // Experts that get a counter each however few the slots are: clearing so many costs a microsecond.

@@ -1,0 +1,121 @@
+// PermuteWithEp on the CPU: each token's row is read once and written to all its rows. No two slots
+// have the same row, so no two threads write the same place.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/permute_with_ep.cc"
+// clang-format off: foreach_target comes first, and includes this file again for each target.
+#include "hwy/foreach_target.h"
+#include "cpu/permute_with_ep-inl.h"
+// clang-format on
+
+#if HWY_ONCE
+#include "core/fp_mode.h"
+#include "core/text.h"
+#include "core/threads.h"
+#include "cpu/sort_by_expert.h"
+#include "cpu/streaming.h"
+#include "cpu/targets.h"
+
+namespace moe::cpu {
+namespace {
+
+using Problem = PermuteWithEpProblem;
+using Pointers = PermuteWithEpPointers;
+
+HWY_EXPORT(run_permute);
+HWY_EXPORT(permute_target_name);
+
+Cut cut_of(const Problem& p) {
+  const FpMode mode;  // the caller's may trap
+  const double rows_per_token = static_cast<double>(p.window_rows()) /
+                                static_cast<double>(std::max<int64_t>(1, p.sort.num_tokens));
+  const double probs = p.has_probs ? static_cast<double>(p.sort.top_k) : 0;
+  return Cut(p.sort.num_tokens, p.row_bytes(),
+             (rows_per_token + 1) * static_cast<double>(p.row_bytes()) + probs * 8 + 1,
+             p.sort.num_threads);
+}
+
+std::string refuses(const Problem& p) {
+  if (p.inner_stride != 1) return text("inner stride ", p.inner_stride, ", but takes 1 only");
+  if (p.sort.top_k <= kMaxRows) return {};
+  return text("top_k ", p.sort.top_k, ", but takes at most ", kMaxRows);
+}
+
+// Some slots' probs at a time: those without a row are overwritten before anything is stored.
+template <class Index, class Bits>
+void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
+  constexpr int64_t kSlots = 256;
+  int64_t rows[kSlots + 1];
+  Bits probs[kSlots + 1];
+  int64_t count = 0;
+  const auto store_all = [&] {
+    for (int64_t i = 0; i < count; ++i) store(at.permuted_probs, rows[i], probs[i]);
+    count = 0;
+  };
+  auto slots = slots_of<Index>(p, at, chunk.first_token * p.sort.top_k);
+  for (int64_t token = chunk.first_token; token < chunk.last_token; ++token) {
+    for (int64_t k = 0; k < p.sort.top_k; ++k) {
+      const auto [row, inside] = slots.next();
+      rows[count] = row;
+      probs[count] = load<Bits>(at.probs, token * p.probs_token_stride + k * p.probs_slot_stride);
+      count += inside;
+      if (count == kSlots) store_all();
+    }
+  }
+  store_all();
+}
+
+void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
+  visit_index(p.sort.sorted_dtype, [&](auto index) {
+    visit_bytes(p.probs_dtype,
+                [&](auto bits) { copy_probs<decltype(index), decltype(bits)>(p, at, chunk); });
+  });
+}
+
+void fill_zeros(void* data, int64_t begin, int64_t end) {
+  if (begin < end)
+    std::memset(static_cast<char*>(data) + begin, 0, static_cast<size_t>(end - begin));
+}
+
+// The rows of permuted_tokens behind the window's.
+void fill_padding(const Problem& p, const Pointers& at) {
+  const int64_t begin = p.window_rows() * p.row_bytes(), end = p.num_rows * p.row_bytes();
+  const int64_t num_chunks = (end - begin + kChunkBytes - 1) / kChunkBytes;
+  parallel_chunks(num_chunks, p.sort.num_threads, [&](int64_t i, int) {
+    const int64_t first = begin + i * kChunkBytes;
+    fill_zeros(at.permuted_tokens, first, std::min(first + kChunkBytes, end));
+  });
+}
+
+}  // namespace
+
+size_t workspace_bytes(const Problem& p) { return workspace_bytes(p.sort); }
+
+void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, PermuteChunk* run_chunk) {
+  sort_by_expert(p.sort, {at.indices, at.sorted_indices, at.tokens_per_expert}, workspace);
+  if (p.has_probs) {
+    const int64_t bytes = dtype_bytes(p.probs_dtype);
+    fill_zeros(at.permuted_probs, p.window_rows() * bytes, p.num_probs_rows * bytes);
+  }
+  fill_padding(p, at);
+  if (p.window_rows() == 0) return;
+  const Cut cut = cut_of(p);
+  // Bytes are copied, so no address is in the way of streaming stores.
+  const bool streaming =
+      use_streaming(at.permuted_tokens, p.window_rows() * p.row_bytes(), 1, cut.num_workers());
+  parallel_chunks(cut.num_chunks(), cut.num_workers(), [&](int64_t i, int) {
+    const Chunk chunk = cut[i];
+    run_chunk(p, at, chunk, streaming);
+    if (p.has_probs && chunk.first_byte == 0) copy_probs(p, at, chunk);
+  });
+}
+
+void add_kernels(PermuteWithEpKernels& kernels) {
+  for_each_target([&](size_t index) {
+    kernels.push_back({HWY_DISPATCH_TABLE(permute_target_name)[index](), refuses, workspace_bytes,
+                       HWY_DISPATCH_TABLE(run_permute)[index]});
+  });
+  kernels.push_back(portable_permute_with_ep());
+}
+
+}  // namespace moe::cpu
+#endif  // HWY_ONCE
