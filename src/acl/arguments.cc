@@ -26,12 +26,12 @@ std::shared_ptr<Tensor> existing_tensor(const char* name, const aclTensor* handl
   return tensor;
 }
 
-void check_format(const char* name, aclFormat format) {
+void check_format(const char* name, int format) {
   if (format == ACL_FORMAT_ND) return;
   throw InvalidArgument(name, text("format ", format_text(format), ", but needs ACL_FORMAT_ND"));
 }
 
-void check_dtype(const char* name, aclDataType dtype, std::initializer_list<aclDataType> allowed) {
+void check_dtype(const char* name, int dtype, std::initializer_list<aclDataType> allowed) {
   if (std::ranges::find(allowed, dtype) != allowed.end()) return;
   std::string list;
   for (aclDataType one : allowed) list += (list.empty() ? "" : ", ") + dtype_text(one);

@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "acl/dtypes.h"
+#include "acl/runtime/enums.h"
 #include "acl/runtime/error.h"
 #include "acl/tensor.h"
 #include "moe/error.h"
@@ -87,12 +89,12 @@ aclnnStatus get_size(const HandleTable<Object> &table, const char *name, const v
   });
 }
 
-std::shared_ptr<const Scalar> scalar_of(const void *value, aclDataType dtype) {
-  const size_t bytes = aclDataTypeSize(dtype);
+std::shared_ptr<const Scalar> scalar_of(const void *value, int dtype) {
+  const size_t bytes = size_of_dtype(dtype);
   if (value == nullptr) throw Failure(ACLNN_ERR_PARAM_NULLPTR, "value: null, but needs a value");
   if (bytes == 0) {
     throw Failure(ACLNN_ERR_PARAM_INVALID,
-                  text("dataType: ", static_cast<int>(dtype), ", but needs one with a size"));
+                  text("dataType: ", dtype, ", but needs one with a size"));
   }
   const auto *first = static_cast<const unsigned char *>(value);
   return std::make_shared<const Scalar>(Scalar{dtype, {first, first + bytes}});
@@ -114,8 +116,9 @@ HandleTable<const TensorList> &tensor_lists() {
 using namespace moe::acl;
 
 aclScalar *aclCreateScalar(void *value, aclDataType dataType) {
-  return guarded_handle(
-      [&] { return static_cast<aclScalar *>(scalars().insert(scalar_of(value, dataType))); });
+  return guarded_handle([&] {
+    return static_cast<aclScalar *>(scalars().insert(scalar_of(value, number_of(dataType))));
+  });
 }
 
 aclIntArray *aclCreateIntArray(const int64_t *value, uint64_t size) {

@@ -11,7 +11,7 @@
 namespace moe::acl {
 
 struct Scalar {
-  aclDataType dtype;
+  int dtype;
   std::vector<unsigned char> bytes;
 };
 

@@ -5,16 +5,18 @@
 #include <span>
 #include <stdexcept>
 
+#include "acl/acl.h"
+#include "acl/runtime/enums.h"
+
 namespace moe::acl {
 namespace {
 
-template <class Value>
 struct Named {
-  Value value;
+  int number;
   const char* name;
 };
 
-constexpr Named<aclDataType> kDtypes[] = {
+constexpr Named kDtypes[] = {
     {ACL_DT_UNDEFINED, "ACL_DT_UNDEFINED"},
     {ACL_FLOAT, "ACL_FLOAT"},
     {ACL_FLOAT16, "ACL_FLOAT16"},
@@ -37,7 +39,7 @@ constexpr Named<aclDataType> kDtypes[] = {
     {ACL_COMPLEX32, "ACL_COMPLEX32"},
 };
 
-constexpr Named<aclFormat> kFormats[] = {
+constexpr Named kFormats[] = {
     {ACL_FORMAT_UNDEFINED, "ACL_FORMAT_UNDEFINED"},
     {ACL_FORMAT_NCHW, "ACL_FORMAT_NCHW"},
     {ACL_FORMAT_NHWC, "ACL_FORMAT_NHWC"},
@@ -50,18 +52,17 @@ constexpr Named<aclFormat> kFormats[] = {
     {ACL_FORMAT_NCL, "ACL_FORMAT_NCL"},
 };
 
-template <class Value>
-std::string name_of(std::span<const Named<Value>> names, Value value) {
-  const auto found = std::ranges::find(names, value, &Named<Value>::value);
-  return found == names.end() ? std::to_string(static_cast<int>(value)) : found->name;
+std::string name_of(std::span<const Named> names, int number) {
+  const auto found = std::ranges::find(names, number, &Named::number);
+  return found == names.end() ? std::to_string(number) : found->name;
 }
 
 }  // namespace
 
-std::string dtype_text(aclDataType dtype) { return name_of<aclDataType>(kDtypes, dtype); }
-std::string format_text(aclFormat format) { return name_of<aclFormat>(kFormats, format); }
+std::string dtype_text(int dtype) { return name_of(kDtypes, dtype); }
+std::string format_text(int format) { return name_of(kFormats, format); }
 
-DType core_dtype(aclDataType dtype) {
+DType core_dtype(int dtype) {
   switch (dtype) {
     case ACL_FLOAT:
       return DType::kF32;
@@ -78,4 +79,38 @@ DType core_dtype(aclDataType dtype) {
   }
 }
 
+size_t size_of_dtype(int dtype) {
+  switch (dtype) {
+    case ACL_INT8:
+    case ACL_UINT8:
+    case ACL_BOOL:
+    case ACL_INT4:
+    case ACL_UINT1:
+      return 1;
+    case ACL_FLOAT16:
+    case ACL_BF16:
+    case ACL_INT16:
+    case ACL_UINT16:
+      return 2;
+    case ACL_FLOAT:
+    case ACL_INT32:
+    case ACL_UINT32:
+    case ACL_COMPLEX32:
+      return 4;
+    case ACL_DOUBLE:
+    case ACL_INT64:
+    case ACL_UINT64:
+    case ACL_COMPLEX64:
+      return 8;
+    case ACL_COMPLEX128:
+      return 16;
+    default:
+      return 0;
+  }
+}
+
 }  // namespace moe::acl
+
+size_t aclDataTypeSize(aclDataType dataType) {
+  return moe::acl::size_of_dtype(moe::acl::number_of(dataType));
+}

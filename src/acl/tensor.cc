@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 
+#include "acl/runtime/enums.h"
 #include "acl/runtime/error.h"
 #include "acl/runtime/handles.h"
 #include "moe/error.h"
@@ -40,9 +42,9 @@ std::vector<int64_t> contiguous_strides(const std::vector<int64_t> &shape) {
   return strides;
 }
 
-TensorInfo info_of(const int64_t *view_dims, uint64_t view_dims_num, aclDataType dtype,
-                   const int64_t *stride, int64_t offset, aclFormat format,
-                   const int64_t *storage_dims, uint64_t storage_dims_num, void *data) {
+TensorInfo info_of(const int64_t *view_dims, uint64_t view_dims_num, int dtype,
+                   const int64_t *stride, int64_t offset, int format, const int64_t *storage_dims,
+                   uint64_t storage_dims_num, void *data) {
   TensorInfo info;
   info.view_shape = dims_of("viewDims", view_dims, view_dims_num);
   info.strides = stride == nullptr ? contiguous_strides(info.view_shape)
@@ -75,7 +77,12 @@ aclnnStatus get(const aclTensor *handle, const char *name, Value *out, Member Te
   return guarded_aclnn([&] {
     const auto tensor = existing(handle);
     require_out(name, out);
-    *out = tensor->read([member](const TensorInfo &info) { return info.*member; });
+    const Member value = tensor->read([member](const TensorInfo &info) { return info.*member; });
+    if constexpr (std::is_enum_v<Value>) {
+      set_number(out, value);
+    } else {
+      *out = value;
+    }
   });
 }
 
@@ -108,9 +115,9 @@ aclTensor *aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, aclDat
                            const int64_t *stride, int64_t offset, aclFormat format,
                            const int64_t *storageDims, uint64_t storageDimsNum, void *tensorData) {
   return guarded_handle([&] {
-    auto tensor =
-        std::make_shared<Tensor>(info_of(viewDims, viewDimsNum, dataType, stride, offset, format,
-                                         storageDims, storageDimsNum, tensorData));
+    auto tensor = std::make_shared<Tensor>(info_of(viewDims, viewDimsNum, number_of(dataType),
+                                                   stride, offset, number_of(format), storageDims,
+                                                   storageDimsNum, tensorData));
     return static_cast<aclTensor *>(tensors().insert(std::move(tensor)));
   });
 }
@@ -121,8 +128,8 @@ aclnnStatus aclInitTensor(aclTensor *tensor, const int64_t *viewDims, uint64_t v
                           void *tensorData) {
   return guarded_aclnn([&] {
     const auto target = existing(tensor);
-    auto made = info_of(viewDims, viewDimsNum, dataType, stride, offset, format, storageDims,
-                        storageDimsNum, tensorData);
+    auto made = info_of(viewDims, viewDimsNum, number_of(dataType), stride, offset,
+                        number_of(format), storageDims, storageDimsNum, tensorData);
     target->write([&](TensorInfo &info) { std::swap(info, made); });
   });
 }

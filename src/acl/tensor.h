@@ -11,14 +11,15 @@
 
 namespace moe::acl {
 
-// As given to aclCreateTensor, with nothing checked but the number of dimensions.
+// As given to aclCreateTensor, with nothing checked but the number of dimensions: dtype and format
+// are any numbers.
 struct TensorInfo {
   std::vector<int64_t> view_shape;
   std::vector<int64_t> strides;  // as many as view_shape; elements
   std::vector<int64_t> storage_shape;
   int64_t offset = 0;  // elements
-  aclDataType dtype = ACL_DT_UNDEFINED;
-  aclFormat format = ACL_FORMAT_UNDEFINED;
+  int dtype = ACL_DT_UNDEFINED;
+  int format = ACL_FORMAT_UNDEFINED;
   void* data = nullptr;
 };
 

@@ -332,6 +332,24 @@ TEST_F(PermuteWithEpGradRejects, DataOutsideEveryBlock) {
   EXPECT_EQ(aclrtFreeHost(pinned), ACL_SUCCESS);
 }
 
+// Numbers that no enumerator has, far beyond what the types can hold.
+TEST_F(PermuteWithEpGradRejects, DtypesAndFormatsOfAnyNumber) {
+  for (int which = 0; which < kNumTensors; ++which) {
+    for (const bool format : {false, true}) {
+      SCOPED_TRACE(testing::Message() << kNames[which] << (format ? " format" : " dtype"));
+      GradCall call;
+      const Dims shape = GradCase().tensors[which].shape;
+      ASSERT_EQ(aclInitTensor(call.tensor(static_cast<Which>(which)).get(), shape.data(),
+                              shape.size(), static_cast<aclDataType>(format ? 0 : 1000), nullptr, 0,
+                              static_cast<aclFormat>(format ? -1000 : ACL_FORMAT_ND), shape.data(),
+                              shape.size(), call.block(static_cast<Which>(which)).data()),
+                ACLNN_SUCCESS);
+      expect_rejected(call.phase_one(), ACLNN_ERR_PARAM_INVALID,
+                      {kNames[which], format ? "format -1000" : "dtype 1000"});
+    }
+  }
+}
+
 TEST_F(PermuteWithEpGradRejects, FreedBlocks) {
   for (int which = 0; which < kNumTensors; ++which) {
     SCOPED_TRACE(kNames[which]);

@@ -22,6 +22,15 @@ Dims list_of(Getter getter, const aclTensor* tensor) {
   return Dims(values, values + count);
 }
 
+// Reads the answers as numbers: as enumerators they may have no value.
+void expect_numbers(const aclTensor* tensor, int number) {
+  int dtype = 0, format = 0;
+  EXPECT_EQ(aclGetDataType(tensor, reinterpret_cast<aclDataType*>(&dtype)), ACLNN_SUCCESS);
+  EXPECT_EQ(aclGetFormat(tensor, reinterpret_cast<aclFormat*>(&format)), ACLNN_SUCCESS);
+  EXPECT_EQ(dtype, number);
+  EXPECT_EQ(format, number);
+}
+
 TEST(Tensor, AnswersWhatItWasGiven) {
   int data = 0;
   Dims shape = {2, 3}, strides = {5, 2}, storage = {4, 5, 6};
@@ -83,6 +92,28 @@ TEST(Tensor, ChecksNothingButNullAndTheNumberOfDimensions) {
   EXPECT_NE(recent_message().find("65"), std::string::npos);
   EXPECT_EQ(create(dims, UINT64_MAX, dims, 2), nullptr);
   EXPECT_EQ(create(dims, 2, dims, UINT64_MAX), nullptr);
+}
+
+// Programs pass any number for an enumerator: it is kept, given back and named in messages.
+TEST(Tensor, NumbersThatAreNoEnumerators) {
+  const int64_t dims[] = {2};
+  float data[2] = {};
+  for (const int number : {1000, -1000, std::numeric_limits<int>::max()}) {
+    SCOPED_TRACE(number);
+    EXPECT_EQ(aclCreateScalar(data, static_cast<aclDataType>(number)), nullptr);
+    EXPECT_NE(recent_message().find(std::to_string(number)), std::string::npos);
+    aclTensor* tensor = aclCreateTensor(dims, 1, static_cast<aclDataType>(number), nullptr, 0,
+                                        static_cast<aclFormat>(number), dims, 1, data);
+    ASSERT_NE(tensor, nullptr);
+    expect_numbers(tensor, number);
+    ASSERT_EQ(aclInitTensor(tensor, dims, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, dims, 1, data),
+              ACLNN_SUCCESS);
+    ASSERT_EQ(aclInitTensor(tensor, dims, 1, static_cast<aclDataType>(number), nullptr, 0,
+                            static_cast<aclFormat>(number), dims, 1, data),
+              ACLNN_SUCCESS);
+    expect_numbers(tensor, number);
+    EXPECT_EQ(aclDestroyTensor(tensor), ACLNN_SUCCESS);
+  }
 }
 
 TEST(Tensor, InitTensorReplacesAll) {

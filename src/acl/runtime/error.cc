@@ -6,6 +6,7 @@
 #include <new>
 
 #include "acl/acl_rt.h"
+#include "acl/runtime/enums.h"
 #include "moe/error.h"
 
 namespace moe::acl {

@@ -1,7 +1,6 @@
 // From exceptions to codes and messages: the barrier around every exported function.
 #pragma once
 
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -89,16 +88,6 @@ auto guarded_handle(Body&& body) noexcept -> decltype(body()) {
     acl_code_of_exception();
     return nullptr;
   }
-}
-
-// The number that a caller passed as an enumerator. Programs pass anything, and a value that the
-// type cannot hold must not be read as one.
-template <class Enum>
-int number_of(const Enum& enumerator) {
-  static_assert(sizeof(Enum) == sizeof(int));
-  int number = 0;
-  std::memcpy(&number, &enumerator, sizeof(number));
-  return number;
 }
 
 // ACL_ERROR_INVALID_PARAM for a null pointer argument of an acl function.

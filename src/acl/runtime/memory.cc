@@ -14,6 +14,7 @@
 
 #include "acl/acl_rt.h"
 #include "acl/runtime/device.h"
+#include "acl/runtime/enums.h"
 #include "acl/runtime/env.h"
 #include "acl/runtime/error.h"
 #include "acl/runtime/guard.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "acl/runtime/device.h"
+#include "acl/runtime/enums.h"
 #include "acl/runtime/error.h"
 #include "acl/runtime/gate.h"
 #include "acl/runtime/stream.h"

@@ -1,4 +1,4 @@
-// What needs neither a device nor a context: versions, names, sizes and 16-bit numbers.
+// What needs neither a device nor a context: versions, names and 16-bit numbers.
 #include <bit>
 
 #include "acl/acl.h"
@@ -32,36 +32,6 @@ aclError aclrtGetRunMode(aclrtRunMode* runMode) {
     require_argument(runMode, "runMode");
     *runMode = ACL_HOST;
   });
-}
-
-size_t aclDataTypeSize(aclDataType dataType) {
-  switch (moe::acl::number_of(dataType)) {
-    case ACL_INT8:
-    case ACL_UINT8:
-    case ACL_BOOL:
-    case ACL_INT4:
-    case ACL_UINT1:
-      return 1;
-    case ACL_FLOAT16:
-    case ACL_BF16:
-    case ACL_INT16:
-    case ACL_UINT16:
-      return 2;
-    case ACL_FLOAT:
-    case ACL_INT32:
-    case ACL_UINT32:
-    case ACL_COMPLEX32:
-      return 4;
-    case ACL_DOUBLE:
-    case ACL_INT64:
-    case ACL_UINT64:
-    case ACL_COMPLEX64:
-      return 8;
-    case ACL_COMPLEX128:
-      return 16;
-    default:
-      return 0;
-  }
 }
 
 float aclFloat16ToFloat(aclFloat16 value) {
