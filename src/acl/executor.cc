@@ -12,23 +12,15 @@ HandleTable<Executor>& executors() {
   return table;
 }
 
-bool Executor::repeatable() const {
-  const std::lock_guard lock(mutex_);
-  return repeatable_;
-}
-
-void Executor::set_repeatable() {
-  const std::lock_guard lock(mutex_);
-  repeatable_ = true;
-}
-
 void Executor::set_address(size_t slot, void* address) {
   if (!views_[slot].given) {
     throw InvalidArgument("index", text(op_.slots[slot], " was null or ignored in phase 1"));
   }
   const std::lock_guard lock(mutex_);
-  if (addresses_[slot] != address) bound_is_current_ = false;
+  if (addresses_[slot] == address) return;
   addresses_[slot] = address;
+  blocks_[slot].reset();
+  bound_is_current_ = false;
 }
 
 void Executor::bind_early() {
@@ -47,9 +39,12 @@ void Executor::bind_early() {
   bound_is_current_ = true;
 }
 
-std::shared_ptr<Block> Executor::pin_slot(size_t slot) const {
+std::shared_ptr<Block> Executor::pin_slot(size_t slot) {
+  if (auto known = blocks_[slot].lock(); known != nullptr && known->live()) return known;
   const TensorSlot& view = views_[slot];
-  return pin_memory(op_.slots[slot], addresses_[slot], view.first_byte, view.num_bytes);
+  auto block = pin_memory(op_.slots[slot], addresses_[slot], view.first_byte, view.num_bytes);
+  blocks_[slot] = block;
+  return block;
 }
 
 std::shared_ptr<Block> Executor::pin_workspace(void* workspace, uint64_t workspace_size) const {

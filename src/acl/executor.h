@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -53,8 +54,8 @@ class Executor {
   // Checks the addresses that are known, and binds when all are.
   void bind_early();
 
-  bool repeatable() const;
-  void set_repeatable();
+  bool repeatable() const { return repeatable_.load(std::memory_order_acquire); }
+  void set_repeatable() { repeatable_.store(true, std::memory_order_release); }
 
   // Stores, nothing else: the next launch looks at it. `slot` counts inputs, then outputs.
   void set_address(size_t slot, void* address);
@@ -70,7 +71,7 @@ class Executor {
   // One more for the workspace.
   using Pins = std::array<std::shared_ptr<Block>, kMaxSlots + 1>;
 
-  std::shared_ptr<Block> pin_slot(size_t slot) const;
+  std::shared_ptr<Block> pin_slot(size_t slot);
   std::shared_ptr<Block> pin_workspace(void* workspace, uint64_t workspace_size) const;
   void require_address(size_t slot) const;
 
@@ -78,10 +79,14 @@ class Executor {
   const std::array<TensorSlot, kMaxSlots> views_;
   const size_t workspace_bytes_;
 
-  mutable std::mutex mutex_;  // for what follows
-  bool repeatable_ = false;
+  std::atomic<bool> repeatable_{false};
+
+  std::mutex mutex_;  // for what follows
   bool bound_is_current_ = false;
   Addresses addresses_;
+  // Where the addresses were found to lie, so that a launch need not search. Weak: an executor that
+  // waits for its launch keeps no freed memory.
+  std::array<std::weak_ptr<Block>, kMaxSlots> blocks_;
   BoundCall bound_;
 };
 

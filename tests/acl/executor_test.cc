@@ -280,6 +280,49 @@ TEST_F(Executors, BlocksFreedBetweenThePhases) {
   }
 }
 
+// The queued work of an earlier launch keeps the memory, but not for a later launch.
+TEST_F(Executors, BlocksFreedBetweenLaunches) {
+  if (std::getenv("MOE_ACL_LAUNCH_BLOCKING") != nullptr) GTEST_SKIP() << "nothing is ever queued";
+  GradCall call;
+  aclOpExecutor* executor = made_repeatable(call);
+  {
+    HeldStream held(stream_);
+    ASSERT_EQ(launch(executor), ACLNN_SUCCESS) << recent_message();
+    call.block(kTokenOut).free();
+    expect_fails(executor, ACLNN_ERR_PARAM_INVALID, {"aclrtMalloc", "tokenGradOut"});
+  }
+  EXPECT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
+  expect_fails(executor, ACLNN_ERR_PARAM_INVALID, {"aclrtMalloc", "tokenGradOut"});
+  EXPECT_EQ(aclDestroyAclOpExecutor(executor), ACLNN_SUCCESS);
+}
+
+// The allocator hands the same address out again: to the executor it is the block it names now.
+TEST_F(Executors, BlocksTakenAnewBetweenThePhases) {
+  for (const size_t bytes : {size_t{512}, size_t{16}}) {
+    SCOPED_TRACE(bytes);
+    GradCall call;
+    void* const address = call.block(kTokenOut).data();
+    aclOpExecutor* executor = made(call);
+    call.block(kTokenOut).free();
+    std::vector<Block> others;
+    while (others.size() < 64 && (others.empty() || others.back().data() != address)) {
+      others.emplace_back(bytes);
+    }
+    if (others.back().data() != address) {
+      expect_fails(executor, ACLNN_ERR_PARAM_INVALID, {"aclrtMalloc"});
+      EXPECT_EQ(aclDestroyAclOpExecutor(executor), ACLNN_SUCCESS);
+    } else if (bytes == 512) {
+      expect_launches(executor);
+      auto values = others.back().download<float>();
+      values.resize(6);
+      EXPECT_EQ(values, kExampleTokens);
+    } else {
+      expect_fails(executor, ACLNN_ERR_PARAM_INVALID, {"aclrtMalloc block", "16 bytes"});
+      EXPECT_EQ(aclDestroyAclOpExecutor(executor), ACLNN_SUCCESS);
+    }
+  }
+}
+
 // Tensors, range and memory go as soon as phase 2 has returned, while the work still waits.
 TEST_F(Executors, QueuedWorkKeepsWhatItNeeds) {
   if (std::getenv("MOE_ACL_LAUNCH_BLOCKING") != nullptr) GTEST_SKIP() << "nothing is ever queued";

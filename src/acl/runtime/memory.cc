@@ -101,6 +101,7 @@ std::shared_ptr<Block> take_block(void* address, MemoryKind kind) {
   }
   auto block = std::move(found->second);
   r.by_end.erase(found);
+  block->end_life();
   return block;
 }
 

@@ -1,6 +1,7 @@
 // The registry of memory blocks: what aclrtMalloc and aclrtMallocHost gave and nobody freed.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,6 +24,10 @@ class Block {
   size_t size() const { return size_; }
   MemoryKind kind() const { return kind_; }
 
+  // Whether find_block still finds it: false from aclrtFree on, whoever holds it.
+  bool live() const { return live_.load(std::memory_order_acquire); }
+  void end_life() { live_.store(false, std::memory_order_release); }
+
   // Bytes from `inside`, an address in the block, to the block's end.
   size_t bytes_from(const void* inside) const {
     return size_ - static_cast<size_t>(static_cast<const char*>(inside) -
@@ -37,6 +42,7 @@ class Block {
   void* address_;
   size_t size_;
   MemoryKind kind_;
+  std::atomic<bool> live_{true};
 };
 
 // The live block of any kind that contains `address`, or null. A freed block that queued work still
