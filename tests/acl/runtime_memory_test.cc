@@ -70,8 +70,8 @@ TEST_F(RuntimeTest, HostBlocksAreOfAnotherKind) {
 }
 
 TEST_F(RuntimeTest, CopiesGoEveryWay) {
-  const std::vector<char> source = {1, 2, 3, 4, 5, 6, 7, 8};
-  std::vector<char> result(8, 0);
+  const std::vector<signed char> source = {1, 2, 3, 4, 5, 6, 7, 8};
+  std::vector<signed char> result(8, 0);
   void* const a = malloc_device(8);
   void* const b = malloc_device(8);
   void* host = nullptr;
@@ -83,12 +83,12 @@ TEST_F(RuntimeTest, CopiesGoEveryWay) {
   EXPECT_EQ(result, source);
   EXPECT_EQ(aclrtMemset(b, 8, 0x1FF, 3), ACL_SUCCESS);
   EXPECT_EQ(aclrtMemcpy(result.data(), 8, b, 8, ACL_MEMCPY_DEFAULT), ACL_SUCCESS);
-  EXPECT_EQ(result, (std::vector<char>{-1, -1, -1, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(result, (std::vector<signed char>{-1, -1, -1, 4, 5, 6, 7, 8}));
   // Within one block the sides may overlap.
   char* const bytes = static_cast<char*>(b);
   EXPECT_EQ(aclrtMemcpy(bytes + 1, 7, bytes, 7, ACL_MEMCPY_DEVICE_TO_DEVICE), ACL_SUCCESS);
   EXPECT_EQ(aclrtMemcpy(result.data(), 8, b, 8, ACL_MEMCPY_DEVICE_TO_HOST), ACL_SUCCESS);
-  EXPECT_EQ(result, (std::vector<char>{-1, -1, -1, -1, 4, 5, 6, 7}));
+  EXPECT_EQ(result, (std::vector<signed char>{-1, -1, -1, -1, 4, 5, 6, 7}));
   EXPECT_EQ(aclrtFree(a), ACL_SUCCESS);
   EXPECT_EQ(aclrtFree(b), ACL_SUCCESS);
   EXPECT_EQ(aclrtFreeHost(host), ACL_SUCCESS);
@@ -118,7 +118,7 @@ TEST_F(RuntimeTest, CopiesCheckInTheDocumentedOrder) {
 TEST_F(RuntimeTest, CopiesStayInTheirBlocks) {
   char* const block = static_cast<char*>(malloc_device(96));
   ASSERT_EQ(aclrtMemset(block, 96, 7, 96), ACL_SUCCESS);
-  std::vector<char> host(200, 1);
+  std::vector<signed char> host(200, 1);
   EXPECT_EQ(aclrtMemcpy(block, 200, host.data(), 97, ACL_MEMCPY_HOST_TO_DEVICE),
             ACL_ERROR_RT_PARAM_INVALID);
   EXPECT_EQ(take_message(), "dst: 97 bytes, but only 96 are left of its block of 96 bytes");
@@ -131,9 +131,10 @@ TEST_F(RuntimeTest, CopiesStayInTheirBlocks) {
   EXPECT_EQ(aclrtMemcpyAsync(block + 95, 200, host.data(), 2, ACL_MEMCPY_DEFAULT, nullptr),
             ACL_ERROR_RT_PARAM_INVALID);
   EXPECT_EQ(aclrtMemsetAsync(block + 95, 200, 0, 2, nullptr), ACL_ERROR_RT_PARAM_INVALID);
-  EXPECT_EQ(host, std::vector<char>(200, 1));
+  EXPECT_EQ(host, std::vector<signed char>(200, 1));
   EXPECT_EQ(aclrtMemcpy(host.data(), 200, block, 96, ACL_MEMCPY_DEVICE_TO_HOST), ACL_SUCCESS);
-  EXPECT_EQ(std::vector<char>(host.begin(), host.begin() + 96), std::vector<char>(96, 7));
+  EXPECT_EQ(std::vector<signed char>(host.begin(), host.begin() + 96),
+            std::vector<signed char>(96, 7));
   EXPECT_EQ(aclrtFree(block), ACL_SUCCESS);
 }
 
