@@ -12,10 +12,12 @@
 //   plan.bind({.permuted_tokens_grad = grad, .sorted_indices = indices, .tokens_grad = out}).run();
 #pragma once
 
-#include "moe/engine.h"                // threads, streams, bound calls
-#include "moe/error.h"                 // exceptions
-#include "moe/expert_range.h"          // windows over rows from windows over experts
-#include "moe/permute_with_ep.h"       // the permutation, with or without a window
-#include "moe/permute_with_ep_grad.h"  // gradient of the permutation, with or without a window
-#include "moe/sort_by_expert.h"        // the index stage by itself
-#include "moe/tensor.h"                // dtypes, descriptions, windows
+#include "moe/engine.h"                  // threads, streams, bound calls
+#include "moe/error.h"                   // exceptions
+#include "moe/expert_range.h"            // windows over rows from windows over experts
+#include "moe/permute_with_ep.h"         // the permutation, with or without a window
+#include "moe/permute_with_ep_grad.h"    // gradient of the permutation, with or without a window
+#include "moe/sort_by_expert.h"          // the index stage by itself
+#include "moe/tensor.h"                  // dtypes, descriptions, windows
+#include "moe/unpermute_with_ep.h"       // the way back: rows to tokens, weighted
+#include "moe/unpermute_with_ep_grad.h"  // its gradient

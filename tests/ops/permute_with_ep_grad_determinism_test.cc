@@ -6,11 +6,8 @@
 
 #include "ops/grad_case.h"
 #include "ref/routing.h"
+#include "support/control_register.h"
 #include "support/effort.h"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 namespace test {
 namespace {
@@ -94,27 +91,7 @@ TEST_P(PermuteWithEpGradDeterminism, EachTokenAlone) {
 
 #if defined(__x86_64__)
 
-// The control register that modes are set through: rounding in bits 13 and 14, flush to zero in 15,
-// denormals are zero in 6, exception masks in 7 to 12, and sticky exception flags below.
-class ControlRegister {
- public:
-  explicit ControlRegister(unsigned mode) : found_(_mm_getcsr()) { _mm_setcsr(mode); }
-  ~ControlRegister() { _mm_setcsr(found_); }
-  static unsigned mode() { return _mm_getcsr() & ~0x3fu; }
-
- private:
-  unsigned found_;
-};
-
 TEST_P(PermuteWithEpGradDeterminism, AnyFloatingPointModeOfTheCaller) {
-  constexpr unsigned kModes[] = {
-      0x1f80 | 0x8040,           // subnormals are zero
-      0x1f80 | 0x2000,           // down
-      0x1f80 | 0x4000,           // up
-      0x1f80 | 0x6000,           // to zero
-      0x1f80 | 0x6000 | 0x8040,  // to zero, subnormals too
-      0x0000,                    // every exception traps
-  };
   GradCase c = large(GetParam());
   c.values = Values::kAnyBits;
   c.num_tokens = 64;
@@ -126,7 +103,7 @@ TEST_P(PermuteWithEpGradDeterminism, AnyFloatingPointModeOfTheCaller) {
   for (const GradProblem* problem : {&any_bits, &finite}) {
     const Outputs want = problem->expected();
     for (const std::string& kernel : moe::PermuteWithEpGrad::kernel_names()) {
-      for (const unsigned mode : kModes) {
+      for (const unsigned mode : kCallerModes) {
         for (const int threads : {1, 3}) {
           Outputs got;
           unsigned after = 0;

@@ -1,0 +1,30 @@
+// The CPU kernels of UnpermuteWithEp: one per instruction set that the machine has, and a portable
+// one; and what they share.
+#pragma once
+
+#include "cpu/cut.h"
+#include "cpu/last_target.h"
+#include "cpu/weighted_slots.h"
+#include "ops/unpermute_with_ep.h"
+
+namespace moe::cpu {
+
+// Adds what this machine can run, fastest first.
+void add_kernels(UnpermuteWithEpKernels& kernels);
+
+// Takes everything, in plain C++.
+UnpermuteWithEpKernels::value_type portable_unpermute_with_ep();
+
+size_t workspace_bytes(const UnpermuteWithEpProblem& problem);
+
+// Writes the part of the output that a chunk names. `streaming`: stores that pass the caches by pay
+// off.
+using RunUnpermuteChunk = void(const UnpermuteWithEpProblem&, const UnpermuteWithEpPointers&,
+                               const Chunk&, bool streaming);
+
+// The whole operator: checks the indices if that is asked for, cuts the work into chunks, and hands
+// them to threads.
+void run_in_chunks(const UnpermuteWithEpProblem& problem, const UnpermuteWithEpPointers& at,
+                   void* workspace, RunUnpermuteChunk* run_chunk);
+
+}  // namespace moe::cpu

@@ -1,0 +1,144 @@
+// UnpermuteWithEpGrad on the CPU: each slot writes the row that it owns and takes the dot product
+// in the same pass; rows that nobody owns become zeros beside that.
+#include "cpu/unpermute_with_ep_grad.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "core/fp_mode.h"
+#include "core/threads.h"
+#include "cpu/check_indices.h"
+#include "cpu/cut.h"
+#include "cpu/streaming.h"
+#include "cpu/tuning.h"
+
+namespace moe::cpu {
+namespace {
+
+using Problem = UnpermuteWithEpGradProblem;
+using Pointers = UnpermuteWithEpGradPointers;
+
+constexpr int64_t kCacheLine = 64;
+
+int64_t row_bytes_of(const Problem& p) { return p.hidden_size * dtype_bytes(p.tokens_dtype); }
+
+int64_t owner_bytes(const Problem& p) {
+  return p.num_slots() > std::numeric_limits<int32_t>::max() ? 8 : 4;
+}
+
+// Slots as if they were tokens without bytes of their own: then no part of a row is a chunk, and
+// each dot product stays whole.
+Cut cut_of(const Problem& p) {
+  const FpMode mode;  // the caller's may trap
+  const double row_bytes = static_cast<double>(row_bytes_of(p));
+  const double rows_per_slot =
+      static_cast<double>(p.num_rows()) / static_cast<double>(std::max<int64_t>(1, p.num_slots()));
+  const double rows = std::min(rows_per_slot, 1.0) * (p.has_probs_grad ? 2 : 1);
+  const double tokens = 1 / static_cast<double>(p.top_k);
+  return Cut(p.num_slots(), 0, (rows + tokens) * row_bytes + 16, p.num_threads);
+}
+
+// Slots claim their rows. Only memory of the slots' size is touched, so a chunk of them is long.
+void find_owners(const Problem& p, const Pointers& at, RowOwners& owners) {
+  owners.clear();
+  const Cut cut(p.num_slots(), 0, 16, p.num_threads);
+  parallel_chunks(cut.num_chunks(), cut.num_workers(), [&](int64_t i, int) {
+    const FpMode mode;  // a comparison with 0 must see a subnormal prob
+    const Chunk chunk = cut[i];
+    visit_slots(p, [&](auto index, auto prob) {
+      WeightedSlots<decltype(index), decltype(prob)> slots(p, at.sorted_indices, at.probs,
+                                                           chunk.first_token);
+      for (int64_t slot = chunk.first_token; slot < chunk.last_token; ++slot) {
+        const auto found = slots.next();
+        if (found.counts) owners.claim(found.row, slot);
+      }
+    });
+  });
+}
+
+// Writes the rows in [first, last) that no slot owns.
+void write_zeros(const Problem& p, const Pointers& at, const RowOwners& owners, int64_t first,
+                 int64_t last) {
+  const int64_t row_bytes = row_bytes_of(p);
+  if (row_bytes == 0) return;
+  for (int64_t row = first; row < last; ++row) {
+    if (row < p.num_rows() && !owners.none(row)) continue;
+    std::memset(static_cast<char*>(at.permuted_tokens_grad) + row * row_bytes, 0,
+                static_cast<size_t>(row_bytes));
+  }
+}
+
+// Rows as a chunk of write_zeros has them, if all of them are zeros.
+int64_t rows_per_chunk(const Problem& p) {
+  return std::max<int64_t>(1, kChunkBytes / (row_bytes_of(p) + 1));
+}
+
+// Streaming stores need whole lines, and a dot product has no place for a head of another length.
+bool may_stream(const Problem& p, const Pointers& at, int num_workers) {
+  const int64_t row_bytes = row_bytes_of(p);
+  return row_bytes % kCacheLine == 0 &&
+         reinterpret_cast<uintptr_t>(at.permuted_tokens_grad) % kCacheLine == 0 &&
+         use_streaming(at.permuted_tokens_grad, p.num_output_rows * row_bytes,
+                       dtype_bytes(p.tokens_dtype), num_workers);
+}
+
+}  // namespace
+
+RowOwners::RowOwners(const Problem& p, void* workspace) : num_rows_(p.num_rows()) {
+  const auto alignment = static_cast<uintptr_t>(owner_bytes(p));
+  const uintptr_t start = reinterpret_cast<uintptr_t>(workspace);
+  auto* owners = static_cast<char*>(workspace) + (alignment - start % alignment) % alignment;
+  if (alignment == sizeof(int64_t)) {
+    wide_ = reinterpret_cast<int64_t*>(owners);
+  } else {
+    narrow_ = reinterpret_cast<int32_t*>(owners);
+  }
+}
+
+size_t RowOwners::bytes(const Problem& p) {
+  if (p.num_rows() == 0) return 0;
+  // A workspace may have any alignment.
+  return static_cast<size_t>(p.num_rows() * owner_bytes(p) + owner_bytes(p) - 1);
+}
+
+void RowOwners::clear() {
+  if (wide_) {
+    std::fill_n(wide_, num_rows_, kNone);
+  } else {
+    std::fill_n(narrow_, num_rows_, static_cast<int32_t>(kNone));
+  }
+}
+
+size_t workspace_bytes(const Problem& p) {
+  // The owners lie where the check's bits were.
+  return std::max(RowOwners::bytes(p), p.check_indices ? check_indices_bytes(p.num_slots()) : 0);
+}
+
+void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunSlots* run_slots) {
+  if (p.check_indices) {
+    check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_slots(), workspace);
+  }
+  RowOwners owners(p, workspace);
+  find_owners(p, at, owners);
+  const Cut cut = cut_of(p);
+  const bool streaming = may_stream(p, at, cut.num_workers());
+  const int64_t zero_step = rows_per_chunk(p);
+  const int64_t zero_chunks = (p.num_output_rows + zero_step - 1) / zero_step;
+  const int num_workers =
+      std::max(cut.num_workers(), static_cast<int>(std::min<int64_t>(zero_chunks, p.num_threads)));
+  parallel_chunks(cut.num_chunks() + zero_chunks, num_workers, [&](int64_t i, int) {
+    if (i < cut.num_chunks()) {
+      const Chunk chunk = cut[i];
+      return run_slots(p, at, owners, {chunk.first_token, chunk.last_token}, streaming);
+    }
+    const int64_t first = (i - cut.num_chunks()) * zero_step;
+    write_zeros(p, at, owners, first, std::min(first + zero_step, p.num_output_rows));
+  });
+}
+
+void add_kernels(UnpermuteWithEpGradKernels& kernels) {
+  kernels.push_back(portable_unpermute_with_ep_grad());
+}
+
+}  // namespace moe::cpu

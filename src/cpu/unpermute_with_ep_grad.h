@@ -1,0 +1,73 @@
+// The CPU kernels of UnpermuteWithEpGrad: one per instruction set that the machine has, and a
+// portable one; and what they share.
+#pragma once
+
+#include <atomic>
+
+#include "cpu/last_target.h"
+#include "cpu/weighted_slots.h"
+#include "ops/unpermute_with_ep_grad.h"
+
+namespace moe::cpu {
+
+// Adds what this machine can run, fastest first.
+void add_kernels(UnpermuteWithEpGradKernels& kernels);
+
+// Takes everything, in plain C++.
+UnpermuteWithEpGradKernels::value_type portable_unpermute_with_ep_grad();
+
+size_t workspace_bytes(const UnpermuteWithEpGradProblem& problem);
+
+// Which slot each row of the window belongs to: one of those that name it, or none. Slots claim
+// rows before any row is written; so every row has one writer, whatever the indices hold.
+class RowOwners {
+ public:
+  RowOwners(const UnpermuteWithEpGradProblem& p, void* workspace);
+  static size_t bytes(const UnpermuteWithEpGradProblem& p);
+
+  // All rows without an owner.
+  void clear();
+  // From any thread. Of several slots that claim a row one is the owner.
+  void claim(int64_t row, int64_t slot) {
+    if (wide_) {
+      at(wide_, row).store(slot, std::memory_order_relaxed);
+    } else {
+      at(narrow_, row).store(static_cast<int32_t>(slot), std::memory_order_relaxed);
+    }
+  }
+  bool is(int64_t row, int64_t slot) const { return owner(row) == slot; }
+  bool none(int64_t row) const { return owner(row) == kNone; }
+
+ private:
+  static constexpr int64_t kNone = -1;
+
+  template <class Int>
+  static std::atomic_ref<Int> at(Int* owners, int64_t row) {
+    return std::atomic_ref<Int>(owners[row]);
+  }
+  int64_t owner(int64_t row) const {
+    return wide_ ? at(wide_, row).load(std::memory_order_relaxed)
+                 : at(narrow_, row).load(std::memory_order_relaxed);
+  }
+
+  int64_t num_rows_;
+  int32_t* narrow_ = nullptr;
+  int64_t* wide_ = nullptr;  // where slots do not fit 32 bits
+};
+
+// Slots [first, last).
+struct SlotChunk {
+  int64_t first, last;
+};
+
+// Writes the rows that the slots of a chunk own, and their probs_grad. `streaming`: stores that
+// pass the caches by pay off, and every row begins a cache line.
+using RunSlots = void(const UnpermuteWithEpGradProblem&, const UnpermuteWithEpGradPointers&,
+                      const RowOwners&, const SlotChunk&, bool streaming);
+
+// The whole operator: checks the indices if that is asked for, finds the owners, cuts the slots
+// into chunks, hands them to threads, and writes the rows that no slot owns.
+void run_in_chunks(const UnpermuteWithEpGradProblem& problem, const UnpermuteWithEpGradPointers& at,
+                   void* workspace, RunSlots* run_slots);
+
+}  // namespace moe::cpu
