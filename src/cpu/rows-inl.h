@@ -32,7 +32,8 @@ using Floats = hn::Repartition<float, Bytes>;
 using Doubles = hn::Repartition<double, Bytes>;
 
 // How elements of T widen to accumulators and narrow again, a raw vector at a time. 16-bit elements
-// need two accumulators, `first` and `second`; which elements go where is the type's own business.
+// need two accumulators, `first` and `second`: of even and odd elements (kEvenOdd), or of the lower
+// and the upper half.
 template <class T>
 struct Lanes;
 
@@ -54,6 +55,7 @@ struct Lanes<double> : WholeLanes<double, Doubles> {};
 template <>
 struct Lanes<BF16> {
   static constexpr bool kSplit = true;
+  static constexpr bool kEvenOdd = true;
   using Acc = Floats;
   using Sum = hn::Vec<Floats>;
   static HWY_INLINE Sum first(Raw raw) {
@@ -89,6 +91,7 @@ struct Lanes<F16> {
   using Sum = hn::Vec<Floats>;
 
 #if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+  static constexpr bool kEvenOdd = true;
   static HWY_INLINE Sum first(Raw raw) {
     return widen(hn::And(hn::BitCast(Words(), raw), hn::Set(Words(), 0xFFFF)));
   }
@@ -99,6 +102,7 @@ struct Lanes<F16> {
     return hn::BitCast(Bytes(), hn::Or(round(even), hn::ShiftLeft<16>(round(odd))));
   }
 #else
+  static constexpr bool kEvenOdd = false;
   static HWY_INLINE Sum first(Raw raw) { return promote(hn::LowerHalf(HalfBytes(), raw)); }
   static HWY_INLINE Sum second(Raw raw) { return promote(hn::UpperHalf(HalfBytes(), raw)); }
   static HWY_INLINE Raw join(Sum lower, Sum upper) {

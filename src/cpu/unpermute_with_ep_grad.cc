@@ -1,23 +1,30 @@
 // UnpermuteWithEpGrad on the CPU: each slot writes the row that it owns and takes the dot product
 // in the same pass; rows that nobody owns become zeros beside that.
-#include "cpu/unpermute_with_ep_grad.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/unpermute_with_ep_grad.cc"
+// clang-format off: foreach_target comes first, and includes this file again for each target.
+#include "hwy/foreach_target.h"
+#include "cpu/unpermute_with_ep_grad-inl.h"
+// clang-format on
 
-#include <algorithm>
-#include <cstring>
+#if HWY_ONCE
 #include <limits>
 
-#include "core/fp_mode.h"
+#include "core/text.h"
 #include "core/threads.h"
 #include "cpu/check_indices.h"
 #include "cpu/cut.h"
 #include "cpu/streaming.h"
-#include "cpu/tuning.h"
+#include "cpu/targets.h"
 
 namespace moe::cpu {
 namespace {
 
 using Problem = UnpermuteWithEpGradProblem;
 using Pointers = UnpermuteWithEpGradPointers;
+
+HWY_EXPORT(run_unpermute_grad);
+HWY_EXPORT(unpermute_grad_target_name);
 
 constexpr int64_t kCacheLine = 64;
 
@@ -83,7 +90,60 @@ bool may_stream(const Problem& p, const Pointers& at, int num_workers) {
                        dtype_bytes(p.tokens_dtype), num_workers);
 }
 
+std::string refuses(const Problem& p) {
+  if (p.token_inner_stride != 1) {
+    return text("inner stride ", p.token_inner_stride,
+                " of unpermuted_tokens_grad, but takes 1 only");
+  }
+  if (p.has_probs_grad && p.row_inner_stride != 1) {
+    return text("inner stride ", p.row_inner_stride, " of permuted_tokens, but takes 1 only");
+  }
+  return {};
+}
+
+// Where a row of a tensor of the tokens' dtype begins; `stride` in elements.
+template <class Byte, class Data>
+Byte* row_at(const Problem& p, Data* data, int64_t row, int64_t stride) {
+  return static_cast<Byte*>(data) + row * stride * dtype_bytes(p.tokens_dtype);
+}
+
+template <class Index, class Prob>
+int64_t find_jobs(const Problem& p, const Pointers& at, const RowOwners& owners, SlotChunk& chunk,
+                  Job* jobs) {
+  WeightedSlots<Index, Prob> slots(p, at.sorted_indices, at.probs, chunk.first);
+  int64_t n = 0, token = chunk.first / p.top_k, k = chunk.first % p.top_k;
+  for (; n < kMaxJobs && chunk.first < chunk.last; ++chunk.first) {
+    const int64_t slot = chunk.first;
+    const auto [row, inside, counts, weight] = slots.next();
+    const bool owner = counts && owners.is(row, slot), with_dot = inside && p.has_probs_grad;
+    jobs[n] = {row_at<const uint8_t>(p, at.unpermuted_tokens_grad, token, p.token_stride),
+               with_dot ? row_at<const uint8_t>(p, at.permuted_tokens, row, p.row_stride) : nullptr,
+               owner ? row_at<uint8_t>(p, at.permuted_tokens_grad, row, p.hidden_size) : nullptr,
+               weight, slot};
+    n += owner || with_dot;
+    if (p.has_probs_grad && !inside) store_dot(p, at, slot, 0);
+    if (++k == p.top_k) k = 0, ++token;
+  }
+  return n;
+}
+
 }  // namespace
+
+int64_t find_jobs(const Problem& p, const Pointers& at, const RowOwners& owners, SlotChunk& chunk,
+                  Job* jobs) {
+  int64_t count = 0;
+  visit_slots(p, [&](auto index, auto prob) {
+    count = find_jobs<decltype(index), decltype(prob)>(p, at, owners, chunk, jobs);
+  });
+  return count;
+}
+
+void store_dot(const Problem& p, const Pointers& at, int64_t slot, double dot) {
+  visit_float(p.probs_dtype, [&](auto prob) {
+    using P = decltype(prob);
+    store(at.probs_grad, slot, narrow<P>(static_cast<Accumulator<P>>(dot)));
+  });
+}
 
 RowOwners::RowOwners(const Problem& p, void* workspace) : num_rows_(p.num_rows()) {
   const auto alignment = static_cast<uintptr_t>(owner_bytes(p));
@@ -138,7 +198,12 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunSlo
 }
 
 void add_kernels(UnpermuteWithEpGradKernels& kernels) {
+  for_each_target([&](size_t index) {
+    kernels.push_back({HWY_DISPATCH_TABLE(unpermute_grad_target_name)[index](), refuses,
+                       workspace_bytes, HWY_DISPATCH_TABLE(run_unpermute_grad)[index]});
+  });
   kernels.push_back(portable_unpermute_with_ep_grad());
 }
 
 }  // namespace moe::cpu
+#endif  // HWY_ONCE

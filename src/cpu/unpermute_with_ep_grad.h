@@ -60,6 +60,27 @@ struct SlotChunk {
   int64_t first, last;
 };
 
+// What there is to do for one slot.
+struct Job {
+  const uint8_t* grad;  // of the token
+  const uint8_t* row;   // of permuted_tokens; null: no dot product
+  uint8_t* out;         // null: the slot owns no row
+  double weight;        // exact, whatever the prob's dtype
+  int64_t slot;
+};
+
+// Jobs that are found at a time: 5 KiB of them stay in the first-level cache beside the rows.
+constexpr int64_t kMaxJobs = 128;
+
+// The jobs of the chunk's first slots: at most kMaxJobs, their number is the result. Takes the
+// slots out of the chunk, and writes the probs_grad of those outside the window.
+int64_t find_jobs(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
+                  const RowOwners& owners, SlotChunk& chunk, Job* jobs);
+
+// probs_grad of a slot = `dot`, which is a float where the tokens are not float64.
+void store_dot(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
+               int64_t slot, double dot);
+
 // Writes the rows that the slots of a chunk own, and their probs_grad. `streaming`: stores that
 // pass the caches by pay off, and every row begins a cache line.
 using RunSlots = void(const UnpermuteWithEpGradProblem&, const UnpermuteWithEpGradPointers&,

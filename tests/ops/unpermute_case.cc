@@ -233,20 +233,24 @@ void expect_matches_oracle(const UnpermuteCase& c) {
   for (const std::string& kernel : moe::UnpermuteWithEp::kernel_names()) {
     SCOPED_TRACE(testing::Message() << "kernel " << kernel << ": " << c);
     const moe::Engine engine{.num_threads = c.num_threads, .kernel = kernel};
-    for (const int poison : {0xff, 0x5a}) {
-      if (forward_takes(kernel, c)) {
-        expect_same_values("out", c.dtype, data.run_forward(engine, poison), want.tokens);
-      } else {
-        EXPECT_THROW(moe::UnpermuteWithEp::plan(data.args(), engine), moe::InvalidArgument);
-      }
-      if (grad_takes(kernel, c)) {
-        expect_same(c, data.run_grad(engine, poison), want);
-      } else {
-        EXPECT_THROW(moe::UnpermuteWithEpGrad::plan(data.grad_args(), engine),
-                     moe::InvalidArgument);
-      }
+    if (!forward_takes(kernel, c)) {
+      EXPECT_THROW(moe::UnpermuteWithEp::plan(data.args(), engine), moe::InvalidArgument);
+      continue;
     }
-    if (testing::Test::HasFailure()) return;
+    for (const int poison : {0xff, 0x5a}) {
+      expect_same_values("out", c.dtype, data.run_forward(engine, poison), want.tokens);
+    }
+  }
+  for (const std::string& kernel : moe::UnpermuteWithEpGrad::kernel_names()) {
+    SCOPED_TRACE(testing::Message() << "gradient, kernel " << kernel << ": " << c);
+    const moe::Engine engine{.num_threads = c.num_threads, .kernel = kernel};
+    if (!grad_takes(kernel, c)) {
+      EXPECT_THROW(moe::UnpermuteWithEpGrad::plan(data.grad_args(), engine), moe::InvalidArgument);
+      continue;
+    }
+    for (const int poison : {0xff, 0x5a}) {
+      expect_same(c, data.run_grad(engine, poison), want);
+    }
   }
 }
 

@@ -24,23 +24,22 @@ UnpermuteCase large(DType dtype) {
           .seed = 11};
 }
 
-void expect_same_on(const moe::Engine& engine, const UnpermuteCase& c, const UnpermuteData& data,
-                    const UnpermuteOutputs& want, int poison = 0) {
-  expect_same_values("out", c.dtype, data.run_forward(engine, poison), want.tokens);
-  expect_same(c, data.run_grad(engine, poison), want);
-}
-
 class UnpermuteWithEpDeterminism : public testing::TestWithParam<DType> {};
 
 TEST_P(UnpermuteWithEpDeterminism, ThreadsKernelsAndRuns) {
   const UnpermuteCase c = large(GetParam());
   const UnpermuteData data(c);
   const UnpermuteOutputs want = data.expected();
-  for (const std::string& kernel : moe::UnpermuteWithEp::kernel_names()) {
-    for (const int threads : {1, 2, 3, 7}) {
-      SCOPED_TRACE(testing::Message() << kernel << " on " << threads << " threads");
-      for (int run = 0; run < 2; ++run) {
-        expect_same_on({.num_threads = threads, .kernel = kernel}, c, data, want, run);
+  for (const int threads : {1, 2, 3, 7}) {
+    for (int run = 0; run < 2; ++run) {
+      SCOPED_TRACE(testing::Message() << threads << " threads");
+      for (const std::string& kernel : moe::UnpermuteWithEp::kernel_names()) {
+        const auto out = data.run_forward({.num_threads = threads, .kernel = kernel}, run);
+        expect_same_values(kernel.c_str(), c.dtype, out, want.tokens);
+      }
+      for (const std::string& kernel : moe::UnpermuteWithEpGrad::kernel_names()) {
+        SCOPED_TRACE(kernel);
+        expect_same(c, data.run_grad({.num_threads = threads, .kernel = kernel}, run), want);
       }
     }
   }
@@ -69,23 +68,24 @@ TEST_P(UnpermuteWithEpDeterminism, AnyFloatingPointModeOfTheCaller) {
     c.ep_range = moe::EpRange{0, 250};
     const UnpermuteData data(c);
     const UnpermuteOutputs want = data.expected();
-    for (const std::string& kernel : moe::UnpermuteWithEp::kernel_names()) {
-      for (const unsigned mode : kCallerModes) {
-        for (const int threads : {1, 3}) {
-          const moe::Engine engine{.num_threads = threads, .kernel = kernel};
-          UnpermuteOutputs got;
-          unsigned after = 0;
-          {
-            const ControlRegister set(mode);
-            got = data.run_grad(engine);
-            got.tokens = data.run_forward(engine);
-            after = ControlRegister::mode();
-          }
-          SCOPED_TRACE(testing::Message() << kernel << " mode " << std::hex << mode);
-          EXPECT_EQ(after, mode) << "the caller's mode was not restored";
-          expect_same_values("out", c.dtype, got.tokens, want.tokens);
-          expect_same(c, got, want);
-        }
+    const auto in_mode = [&](unsigned mode, auto&& run) {
+      const ControlRegister set(mode);
+      auto got = run();
+      EXPECT_EQ(ControlRegister::mode(), mode) << "the caller's mode was not restored";
+      return got;
+    };
+    for (const unsigned mode : kCallerModes) {
+      SCOPED_TRACE(testing::Message() << "mode " << std::hex << mode);
+      for (const std::string& kernel : moe::UnpermuteWithEp::kernel_names()) {
+        const auto out =
+            in_mode(mode, [&] { return data.run_forward({.num_threads = 3, .kernel = kernel}); });
+        expect_same_values(kernel.c_str(), c.dtype, out, want.tokens);
+      }
+      for (const std::string& kernel : moe::UnpermuteWithEpGrad::kernel_names()) {
+        SCOPED_TRACE(kernel);
+        expect_same(
+            c, in_mode(mode, [&] { return data.run_grad({.num_threads = 3, .kernel = kernel}); }),
+            want);
       }
     }
   }

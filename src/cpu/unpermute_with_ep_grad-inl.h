@@ -1,0 +1,227 @@
+// The kernel text of UnpermuteWithEpGrad, compiled once per instruction set.
+//
+// Contract: takes any problem whose inputs have inner stride 1; writes the rows that the chunk's
+// slots own, and their probs_grad, and nothing else; reads rows of the window only, and of those
+// only what a slot names (prefetches aside, which never fault).
+//
+// The work is bound by memory, and memory is fast only when many rows are on their way at once. So
+// slots are taken in groups; a group is worked on a block of bytes at a time, each slot in turn;
+// and while one block is worked on, the next one is asked for. A row of the tokens' gradient serves
+// all its slots out of the first-level cache.
+#include <algorithm>
+
+#include "core/fp_mode.h"
+#include "cpu/rows-inl.h"
+#include "cpu/tuning.h"
+#include "cpu/unpermute_with_ep_grad.h"
+
+#if defined(MOE_CPU_UNPERMUTE_WITH_EP_GRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef MOE_CPU_UNPERMUTE_WITH_EP_GRAD_INL_H_
+#undef MOE_CPU_UNPERMUTE_WITH_EP_GRAD_INL_H_
+#else
+#define MOE_CPU_UNPERMUTE_WITH_EP_GRAD_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace moe::cpu {
+namespace HWY_NAMESPACE {
+
+constexpr int64_t kPartials = 64;
+
+// The 64 partial sums of a dot product. A stripe is 64 elements of a row; the vector at some byte
+// of a stripe always meets the same sums, and those lie where the vector's accumulators put them.
+// No instruction set that is compiled for has vectors longer than a stripe.
+template <class T>
+class Dot {
+ public:
+  using Number = Accumulator<T>;
+  using L = Lanes<T>;
+  using D = typename L::Acc;
+
+  void clear() { std::fill_n(sums_, kPartials, Number{0}); }
+
+  // Adds the products of a vector at a byte of the row: a multiple of the vector's length.
+  HWY_INLINE void add(int64_t byte, Raw row, hn::Vec<D> first, hn::Vec<D> second) {
+    const D d;
+    Number* at = sums_ + (byte & (kStripeBytes - 1)) / static_cast<int64_t>(sizeof(T));
+    hn::Store(hn::Add(hn::Load(d, at), hn::Mul(L::first(row), first)), d, at);
+    if constexpr (L::kSplit) {
+      at += hn::Lanes(d);
+      hn::Store(hn::Add(hn::Load(d, at), hn::Mul(L::second(row), second)), d, at);
+    }
+  }
+
+  // Sum p gets sum p + 32, then + 16, and so on: whole vectors first.
+  HWY_INLINE Number total() {
+    const D d;
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    int64_t width = kPartials;
+    for (const int64_t one = L::kSplit ? 2 * lanes : lanes; width > one;) {
+      width /= 2;
+      for (int64_t i = 0; i < width; i += lanes) {
+        hn::Store(hn::Add(hn::Load(d, sums_ + i), hn::Load(d, sums_ + i + width)), d, sums_ + i);
+      }
+    }
+    Number last[kPartials];
+    put_in_order(lanes, last);
+    while (width > 1) {
+      width /= 2;
+      for (int64_t i = 0; i < width; ++i) last[i] += last[i + width];
+    }
+    return last[0];
+  }
+
+ private:
+  // What is left fills the accumulators of one vector.
+  HWY_INLINE void put_in_order(int64_t lanes, Number* out) const {
+    if constexpr (L::kSplit) {
+      for (int64_t i = 0; i < lanes; ++i) {
+        out[L::kEvenOdd ? 2 * i : i] = sums_[i];
+        out[L::kEvenOdd ? 2 * i + 1 : lanes + i] = sums_[lanes + i];
+      }
+    } else {
+      std::copy_n(sums_, lanes, out);
+    }
+  }
+
+  static constexpr int64_t kStripeBytes = kPartials * static_cast<int64_t>(sizeof(T));
+
+  HWY_ALIGN Number sums_[kPartials];
+};
+
+// What becomes of the slot's row.
+enum class Write { kNothing, kCopy, kProduct };
+
+// A vector at some byte of a job's rows; at these addresses, null where the job has none.
+template <class T, Store store, Write write, bool with_dot>
+HWY_INLINE void do_vector(const uint8_t* grad_at, const uint8_t* row_at, uint8_t* out,
+                          double weight, int64_t byte, Dot<T>& dot) {
+  using L = Lanes<T>;
+  const Bytes d;
+  const Raw grad = hn::LoadU(d, grad_at);
+  if constexpr (write == Write::kCopy) return put<store>(grad, out);
+  const auto w = hn::Set(typename L::Acc(), static_cast<Accumulator<T>>(weight));
+  const auto first = L::first(grad);
+  auto second = first;
+  if constexpr (L::kSplit) second = L::second(grad);
+  if constexpr (write == Write::kProduct && L::kSplit) {
+    put<store>(L::join(hn::Mul(first, w), hn::Mul(second, w)), out);
+  } else if constexpr (write == Write::kProduct) {
+    put<store>(L::join(hn::Mul(first, w)), out);
+  }
+  if constexpr (with_dot) dot.add(byte, hn::LoadU(d, row_at), first, second);
+}
+
+// Fewer bytes than a vector, at the end of the rows: through copies of full vectors. The zeros
+// behind them change no sum.
+template <class T, Write write, bool with_dot>
+HWY_NOINLINE void do_bytes(const Job& job, int64_t begin, size_t bytes, Dot<T>& dot) {
+  HWY_ALIGN uint8_t grad[HWY_MAX_BYTES] = {}, row[HWY_MAX_BYTES] = {}, out[HWY_MAX_BYTES];
+  std::memcpy(grad, job.grad + begin, bytes);
+  if constexpr (with_dot) std::memcpy(row, job.row + begin, bytes);
+  do_vector<T, Store::kCached, write, with_dot>(grad, row, out, job.weight, begin, dot);
+  if constexpr (write != Write::kNothing) std::memcpy(job.out + begin, out, bytes);
+}
+
+// The bytes [begin, end) of a job's rows.
+template <class T, Store store, Write write, bool with_dot>
+HWY_NOINLINE void do_block(const Job& job, int64_t begin, int64_t end, Dot<T>& dot) {
+  const int64_t step = static_cast<int64_t>(hn::Lanes(Bytes()));
+  int64_t h = begin;
+  for (; h + step <= end; h += step) {
+    do_vector<T, store, write, with_dot>(job.grad + h, with_dot ? job.row + h : nullptr,
+                                         write == Write::kNothing ? nullptr : job.out + h,
+                                         job.weight, h, dot);
+  }
+  if (h < end) do_bytes<T, write, with_dot>(job, h, static_cast<size_t>(end - h), dot);
+}
+
+// A job, by what there is to do.
+template <class T, Store store>
+HWY_INLINE void do_block(const Job& job, bool weighted, int64_t begin, int64_t end, Dot<T>& dot) {
+  if (!job.out) {
+    do_block<T, store, Write::kNothing, true>(job, begin, end, dot);
+  } else if (job.row) {  // a dot product is for a prob
+    do_block<T, store, Write::kProduct, true>(job, begin, end, dot);
+  } else if (weighted) {
+    do_block<T, store, Write::kProduct, false>(job, begin, end, dot);
+  } else {
+    do_block<T, store, Write::kCopy, false>(job, begin, end, dot);
+  }
+}
+
+// Asks for the bytes [begin, end) of what a job reads. Slots of a token share its gradient.
+HWY_INLINE void fetch(const Job& job, bool same_token, int64_t begin, int64_t end) {
+  for (int64_t h = begin; h < end; h += 64) {
+    if (job.row) hwy::Prefetch(job.row + h);
+    if (!same_token) hwy::Prefetch(job.grad + h);
+  }
+}
+
+// Jobs [begin, end) together; while the last block is worked on, the first one of [end, next_end)
+// is asked for.
+template <class T, Store store>
+void do_group(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
+              const Job* jobs, int64_t begin, int64_t end, int64_t next_end, int64_t row_bytes) {
+  Dot<T> dots[kMaxGroup];
+  for (int64_t j = begin; j < end; ++j) {
+    if (jobs[j].row) dots[j - begin].clear();
+  }
+  const auto same_token = [&](int64_t j) { return j > 0 && jobs[j].grad == jobs[j - 1].grad; };
+  for (int64_t byte = 0; byte < row_bytes; byte += kBlockBytes) {
+    const int64_t block_end = std::min(byte + kBlockBytes, row_bytes);
+    const int64_t ahead_end = std::min(block_end + kBlockBytes, row_bytes);
+    for (int64_t j = begin; j < end; ++j) {
+      if (block_end < row_bytes) {
+        fetch(jobs[j], same_token(j), block_end, ahead_end);
+      } else if (j - begin + end < next_end) {
+        const int64_t next = j - begin + end;
+        fetch(jobs[next], same_token(next), 0, std::min(kBlockBytes, row_bytes));
+      }
+      do_block<T, store>(jobs[j], p.has_probs, byte, block_end, dots[j - begin]);
+    }
+  }
+  for (int64_t j = begin; j < end; ++j) {
+    if (jobs[j].row) store_dot(p, at, jobs[j].slot, dots[j - begin].total());
+  }
+}
+
+template <class T, Store store>
+void do_jobs(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
+             const Job* jobs, int64_t count) {
+  const int64_t row_bytes = p.hidden_size * int64_t{sizeof(T)};
+  const int64_t group = std::clamp(kAheadBytes / (row_bytes + 1), kStreams, kMaxGroup);
+  for (int64_t begin = 0; begin < count; begin += group) {
+    const int64_t end = std::min(begin + group, count);
+    do_group<T, store>(p, at, jobs, begin, end, std::min(end + group, count), row_bytes);
+  }
+}
+
+inline void run_slots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
+                      const RowOwners& owners, const SlotChunk& chunk, bool streaming) {
+  const FpMode mode;
+  note_target(hwy::TargetName(HWY_TARGET));
+  Job jobs[kMaxJobs];
+  for (SlotChunk rest = chunk; rest.first < rest.last;) {
+    const int64_t count = find_jobs(p, at, owners, rest, jobs);
+    visit_float(p.tokens_dtype, [&](auto t) {
+      using T = decltype(t);
+      const auto run = streaming ? do_jobs<T, Store::kStreaming> : do_jobs<T, Store::kCached>;
+      run(p, at, jobs, count);
+    });
+  }
+  if (streaming) hwy::FlushStream();
+}
+
+inline void run_unpermute_grad(const UnpermuteWithEpGradProblem& p,
+                               const UnpermuteWithEpGradPointers& at, void* workspace) {
+  run_in_chunks(p, at, workspace, run_slots);
+}
+
+inline const char* unpermute_grad_target_name() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace moe::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
