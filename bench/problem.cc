@@ -72,12 +72,6 @@ std::vector<Transfer> Problem::transfers() const {
           {probs_, num_rows() * kProbBytes, probs_grad_, num_slots * kProbBytes}};
 }
 
-int64_t Problem::bytes_moved() const {
-  int64_t bytes = 0;
-  for (const Transfer& t : transfers()) bytes += t.bytes_read + t.bytes_written;
-  return bytes;
-}
-
 double Problem::element(int64_t row, int64_t h) const {
   const int64_t offset = row * (the_case_.row_bytes() + the_case_.row_gap_bytes);
   return to_double(the_case_.dtype, rows_ + offset + h * dtype_bytes(the_case_.dtype));

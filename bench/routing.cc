@@ -49,6 +49,7 @@ Routing route(const std::string& distribution, int64_t num_tokens, int64_t num_e
   const auto cumulative = cumulative_weights(distribution, num_experts, random);
   const auto experts = choose_experts(cumulative, num_tokens, top_k, random);
   Routing routing;
+  routing.experts.assign(experts.begin(), experts.end());
   routing.rows_per_expert.resize(static_cast<size_t>(num_experts));
   for (int64_t expert : experts) ++routing.rows_per_expert[static_cast<size_t>(expert)];
   std::vector<int64_t> next_row(static_cast<size_t>(num_experts));

@@ -10,6 +10,7 @@
 namespace moe::bench {
 
 struct Routing {
+  std::vector<int32_t> experts;         // [num_tokens * top_k]: the expert of each slot
   std::vector<int32_t> sorted_indices;  // [num_tokens * top_k]: the global row of each slot
   std::vector<int64_t> rows_per_expert;
 };

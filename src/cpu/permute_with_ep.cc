@@ -36,39 +36,8 @@ Cut cut_of(const Problem& p) {
 
 std::string refuses(const Problem& p) {
   if (p.inner_stride != 1) return text("inner stride ", p.inner_stride, ", but takes 1 only");
-  if (p.sort.top_k <= kMaxRows) return {};
-  return text("top_k ", p.sort.top_k, ", but takes at most ", kMaxRows);
-}
-
-// Some slots' probs at a time: those without a row are overwritten before anything is stored.
-template <class Index, class Bits>
-void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
-  constexpr int64_t kSlots = 256;
-  int64_t rows[kSlots + 1];
-  Bits probs[kSlots + 1];
-  int64_t count = 0;
-  const auto store_all = [&] {
-    for (int64_t i = 0; i < count; ++i) store(at.permuted_probs, rows[i], probs[i]);
-    count = 0;
-  };
-  auto slots = slots_of<Index>(p, at, chunk.first_token * p.sort.top_k);
-  for (int64_t token = chunk.first_token; token < chunk.last_token; ++token) {
-    for (int64_t k = 0; k < p.sort.top_k; ++k) {
-      const auto [row, inside] = slots.next();
-      rows[count] = row;
-      probs[count] = load<Bits>(at.probs, token * p.probs_token_stride + k * p.probs_slot_stride);
-      count += inside;
-      if (count == kSlots) store_all();
-    }
-  }
-  store_all();
-}
-
-void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
-  visit_index(p.sort.sorted_dtype, [&](auto index) {
-    visit_bytes(p.probs_dtype,
-                [&](auto bits) { copy_probs<decltype(index), decltype(bits)>(p, at, chunk); });
-  });
+  if (p.sort.top_k <= kMaxCopies) return {};
+  return text("top_k ", p.sort.top_k, ", but takes at most ", kMaxCopies);
 }
 
 void fill_zeros(void* data, int64_t begin, int64_t end) {
@@ -102,11 +71,8 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, Permut
   // Bytes are copied, so no address is in the way of streaming stores.
   const bool streaming =
       use_streaming(at.permuted_tokens, p.window_rows() * p.row_bytes(), 1, cut.num_workers());
-  parallel_chunks(cut.num_chunks(), cut.num_workers(), [&](int64_t i, int) {
-    const Chunk chunk = cut[i];
-    run_chunk(p, at, chunk, streaming);
-    if (p.has_probs && chunk.first_byte == 0) copy_probs(p, at, chunk);
-  });
+  parallel_chunks(cut.num_chunks(), cut.num_workers(),
+                  [&](int64_t i, int) { run_chunk(p, at, cut[i], streaming); });
 }
 
 void add_kernels(PermuteWithEpKernels& kernels) {

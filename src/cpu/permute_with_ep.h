@@ -17,13 +17,14 @@ PermuteWithEpKernels::value_type portable_permute_with_ep();
 
 size_t workspace_bytes(const PermuteWithEpProblem& problem);
 
-// Writes what a chunk's tokens give to permuted_tokens. `streaming`: stores that pass the caches by
+// Writes what a chunk's tokens give to permuted_tokens and, with the first bytes of their rows, to
+// permuted_probs. `streaming`: stores that pass the caches by
 // pay off.
 using PermuteChunk = void(const PermuteWithEpProblem&, const PermuteWithEpPointers&, const Chunk&,
                           bool streaming);
 
-// The whole operator: sorts the slots, cuts the tokens into chunks, hands them to threads, copies
-// the probs, and fills the rows behind the window with zeros.
+// The whole operator: sorts the slots, fills the rows behind the window with zeros, cuts the tokens
+// into chunks, and hands them to threads.
 void run_in_chunks(const PermuteWithEpProblem& problem, const PermuteWithEpPointers& at,
                    void* workspace, PermuteChunk* run_chunk);
 

@@ -18,25 +18,43 @@ void copy_row(const Problem& p, const Pointers& at, int64_t token, int64_t row, 
   }
 }
 
-template <class Index, class Bits>
-void copy_tokens(const Problem& p, const Pointers& at, const Chunk& chunk) {
-  constexpr int64_t kBytes = sizeof(Bits);
-  auto slots = slots_of<Index>(p, at, chunk.first_token * p.sort.top_k);
-  for (int64_t token = chunk.first_token; token < chunk.last_token; ++token) {
-    for (int64_t k = 0; k < p.sort.top_k; ++k) {
-      const auto [row, inside] = slots.next();
-      if (!inside) continue;
-      copy_row<Bits>(p, at, token, row, chunk.first_byte / kBytes, chunk.last_byte / kBytes);
+// Calls fn(token, k, row) for the chunk's slots that have a row in the window.
+template <class Fn>
+void for_each_row(const Problem& p, const Pointers& at, const Chunk& chunk, Fn fn) {
+  visit_index(p.sort.sorted_dtype, [&](auto index) {
+    auto slots = slots_of<decltype(index)>(p, at, chunk.first_token * p.sort.top_k);
+    for (int64_t token = chunk.first_token; token < chunk.last_token; ++token) {
+      for (int64_t k = 0; k < p.sort.top_k; ++k) {
+        const auto [row, inside] = slots.next();
+        if (inside) fn(token, k, row);
+      }
     }
-  }
+  });
+}
+
+void copy_tokens(const Problem& p, const Pointers& at, const Chunk& chunk) {
+  visit_bytes(p.tokens_dtype, [&](auto bits) {
+    using Bits = decltype(bits);
+    constexpr int64_t kBytes = sizeof(Bits);
+    for_each_row(p, at, chunk, [&](int64_t token, int64_t, int64_t row) {
+      copy_row<Bits>(p, at, token, row, chunk.first_byte / kBytes, chunk.last_byte / kBytes);
+    });
+  });
+}
+
+void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
+  visit_bytes(p.probs_dtype, [&](auto bits) {
+    for_each_row(p, at, chunk, [&](int64_t token, int64_t k, int64_t row) {
+      const int64_t from = token * p.probs_token_stride + k * p.probs_slot_stride;
+      store(at.permuted_probs, row, load<decltype(bits)>(at.probs, from));
+    });
+  });
 }
 
 void permute_chunk(const Problem& p, const Pointers& at, const Chunk& chunk, bool /*streaming*/) {
   note_target("portable");
-  visit_index(p.sort.sorted_dtype, [&](auto index) {
-    visit_bytes(p.tokens_dtype,
-                [&](auto bits) { copy_tokens<decltype(index), decltype(bits)>(p, at, chunk); });
-  });
+  copy_tokens(p, at, chunk);
+  if (p.has_probs && chunk.first_byte == 0) copy_probs(p, at, chunk);
 }
 
 void run(const Problem& p, const Pointers& at, void* workspace) {
