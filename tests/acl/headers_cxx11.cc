@@ -5,6 +5,10 @@
 #include "acl/acl.h"
 #include "aclnnop/aclnn_moe_token_permute_grad.h"
 #include "aclnnop/aclnn_moe_token_permute_with_ep_grad.h"
+#include "aclnnop/aclnn_moe_token_unpermute.h"
+#include "aclnnop/aclnn_moe_token_unpermute_grad.h"
+#include "aclnnop/aclnn_moe_token_unpermute_with_ep.h"
+#include "aclnnop/aclnn_moe_token_unpermute_with_ep_grad.h"
 
 namespace {
 
@@ -84,6 +88,27 @@ static_assert(same<decltype(&aclnnMoeTokenPermuteGradGetWorkspaceSize),
                    aclnnStatus (*)(const aclTensor *, const aclTensor *, int64_t, bool, aclTensor *,
                                    uint64_t *, aclOpExecutor **)>(),
               "phase 1 without a range");
+static_assert(
+    same<decltype(&aclnnMoeTokenUnpermuteGetWorkspaceSize),
+         aclnnStatus (*)(const aclTensor *, const aclTensor *, const aclTensor *, bool,
+                         const aclIntArray *, aclTensor *, uint64_t *, aclOpExecutor **)>(),
+    "unpermute");
+static_assert(same<decltype(&aclnnMoeTokenUnpermuteGradGetWorkspaceSize),
+                   aclnnStatus (*)(const aclTensor *, const aclTensor *, const aclTensor *,
+                                   const aclTensor *, bool, const aclIntArray *, aclTensor *,
+                                   aclTensor *, uint64_t *, aclOpExecutor **)>(),
+              "its gradient");
+static_assert(same<decltype(&aclnnMoeTokenUnpermuteWithEpGetWorkspaceSize),
+                   aclnnStatus (*)(const aclTensor *, const aclTensor *, const aclTensor *, int64_t,
+                                   const aclIntArray *, bool, const aclIntArray *,
+                                   const aclTensor *, uint64_t *, aclOpExecutor **)>(),
+              "unpermute with a range");
+static_assert(
+    same<decltype(&aclnnMoeTokenUnpermuteWithEpGradGetWorkspaceSize),
+         aclnnStatus (*)(const aclTensor *, const aclTensor *, const aclTensor *, const aclTensor *,
+                         bool, const aclIntArray *, const aclIntArray *, int64_t, const aclTensor *,
+                         const aclTensor *, uint64_t *, aclOpExecutor **)>(),
+    "its gradient");
 
 }  // namespace
 
