@@ -36,8 +36,8 @@ class MOE_API PermuteWithEp {
     TensorDesc tokens{};
     // in  [T, K], or [T] for K = 1; int32 or int64: the expert of each slot. Any strides.
     TensorDesc indices{};
-    // in  the shape of indices, optional; its dtype may differ from the tokens', but float64 goes
-    // with float64 only. Any strides.
+    // in  [T, K], or [T] for K = 1, optional; its dtype may differ from the tokens', but float64
+    // goes with float64 only. Any strides.
     std::optional<TensorDesc> probs{};
     // 0 <= begin <= end <= L. Absent: [0, min(rows, L)) with the rows of permuted_tokens, which
     // makes this Permute.

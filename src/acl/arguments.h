@@ -17,6 +17,7 @@ namespace moe::acl {
 // What the operators' pages allow for values, and for indices.
 inline constexpr std::initializer_list<aclDataType> kFloats = {ACL_FLOAT, ACL_FLOAT16, ACL_BF16};
 inline constexpr std::initializer_list<aclDataType> kInt32 = {ACL_INT32};
+inline constexpr std::initializer_list<aclDataType> kIndexTypes = {ACL_INT32, ACL_INT64};
 
 class Arguments {
  public:

@@ -13,6 +13,8 @@ namespace {
 
 using Args = PermuteWithEp::Args;
 
+constexpr const char* kProbsDims = "[num_tokens, top_k], or [num_tokens] for one expert each";
+
 void check_tokens(const Args& args) {
   check_float_dtype("tokens", args.tokens);
   check_layout("tokens", args.tokens, 2, "[num_tokens, hidden_size]");
@@ -33,7 +35,7 @@ SortByExpertProblem checked_sort(const Args& args, int num_threads) {
   return sort;
 }
 
-void check_probs(const Args& args) {
+void check_probs(const Args& args, const SortByExpertProblem& sort) {
   if (!args.probs && args.permuted_probs) {
     throw InvalidArgument("permuted_probs", "given, but needs probs, which is not");
   }
@@ -42,13 +44,11 @@ void check_probs(const Args& args) {
     throw NullArgument("permuted_probs", "missing, but needed where probs is given");
   }
   check_float_dtype("probs", *args.probs);
-  const int num_dims = args.indices.num_dims;
-  check_layout("probs", *args.probs, num_dims,
-               num_dims == 1 ? "[num_tokens]" : "[num_tokens, top_k]");
-  if (!std::equal(args.indices.shape.begin(), args.indices.shape.begin() + num_dims,
-                  args.probs->shape.begin())) {
-    throw InvalidArgument("probs", text("shape ", shape_text(*args.probs), ", but needs ",
-                                        shape_text(args.indices), ", the shape of indices"));
+  const bool flat = args.probs->num_dims == 1 && sort.top_k == 1;
+  check_layout("probs", *args.probs, flat ? 1 : 2, kProbsDims);
+  if (args.probs->shape[0] != sort.num_tokens || (!flat && args.probs->shape[1] != sort.top_k)) {
+    throw InvalidArgument("probs", text("shape ", shape_text(*args.probs), ", but needs [",
+                                        sort.num_tokens, ", ", sort.top_k, "]: ", kProbsDims));
   }
   check_float64_pair("probs", args.probs->dtype, "tokens", args.tokens.dtype);
 }
@@ -98,7 +98,7 @@ struct PermuteWithEp::State : PlanState<Args, PermuteWithEpProblem, PermuteWithE
 PermuteWithEp PermuteWithEp::plan(const Args& args, const Engine& engine) {
   check_tokens(args);
   const SortByExpertProblem sort = checked_sort(args, threads_of(engine));
-  check_probs(args);
+  check_probs(args, sort);
   check_permuted(args);
   const EpRange window = checked_window(args, sort.num_slots());
   return PermuteWithEp(

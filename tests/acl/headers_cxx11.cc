@@ -3,7 +3,9 @@
 #include <type_traits>
 
 #include "acl/acl.h"
+#include "aclnnop/aclnn_moe_token_permute.h"
 #include "aclnnop/aclnn_moe_token_permute_grad.h"
+#include "aclnnop/aclnn_moe_token_permute_with_ep.h"
 #include "aclnnop/aclnn_moe_token_permute_with_ep_grad.h"
 #include "aclnnop/aclnn_moe_token_unpermute.h"
 #include "aclnnop/aclnn_moe_token_unpermute_grad.h"
@@ -109,6 +111,17 @@ static_assert(
                          bool, const aclIntArray *, const aclIntArray *, int64_t, const aclTensor *,
                          const aclTensor *, uint64_t *, aclOpExecutor **)>(),
     "its gradient");
+static_assert(
+    same<decltype(&aclnnMoeTokenPermuteWithEpGetWorkspaceSize),
+         aclnnStatus (*)(const aclTensor *, const aclTensor *, const aclTensor *,
+                         const aclIntArray *, int64_t, bool, const aclTensor *, const aclTensor *,
+                         const aclTensor *, uint64_t *, aclOpExecutor **)>(),
+    "phase 1 of the forward");
+static_assert(
+    same<decltype(&aclnnMoeTokenPermuteGetWorkspaceSize),
+         aclnnStatus (*)(const aclTensor *, const aclTensor *, int64_t, bool, const aclTensor *,
+                         const aclTensor *, uint64_t *, aclOpExecutor **)>(),
+    "phase 1 of the forward without a range");
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 # The drop-in tree has the shape that build instructions expect: one library, the others links to it.
 tree=$STAGE/acl
 for header in acl/acl.h acl/acl_base.h acl/acl_rt.h aclnn/acl_meta.h aclnn/aclnn_base.h \
-  aclnnop/aclnn_moe_token_permute_with_ep_grad.h aclnnop/aclnn_moe_token_permute_grad.h; do
+  aclnnop/aclnn_moe_token_permute{,_grad,_with_ep,_with_ep_grad}.h; do
   [[ -f $tree/include/$header ]] || { echo "missing: include/$header"; exit 1; }
 done
 [[ -f $tree/set_env.sh ]]

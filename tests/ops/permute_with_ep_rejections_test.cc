@@ -57,10 +57,14 @@ TEST(PermuteRejects, Indices) {
 TEST(PermuteRejects, Probs) {
   expect_plan_rejects("probs", "dtype int64, but needs one of float32, float16, bfloat16, float64",
                       [](auto& a) { a.probs->dtype = DType::kI64; });
-  expect_plan_rejects("probs", "1 dimensions, but needs 2: [num_tokens, top_k]",
-                      [](auto& a) { a.probs = TensorDesc::contiguous(DType::kF32, {6}); });
-  expect_plan_rejects("probs", "shape [2, 3], but needs [3, 2], the shape of indices",
-                      [](auto& a) { a.probs = TensorDesc::contiguous(DType::kF32, {2, 3}); });
+  expect_plan_rejects(
+      "probs",
+      "1 dimensions, but needs 2: [num_tokens, top_k], or [num_tokens] for one expert each",
+      [](auto& a) { a.probs = TensorDesc::contiguous(DType::kF32, {6}); });
+  expect_plan_rejects(
+      "probs",
+      "shape [2, 3], but needs [3, 2]: [num_tokens, top_k], or [num_tokens] for one expert each",
+      [](auto& a) { a.probs = TensorDesc::contiguous(DType::kF32, {2, 3}); });
   expect_plan_rejects("probs",
                       "dtype float64 beside float32 tokens, but float64 goes with float64 only",
                       [](auto& a) { a.probs->dtype = a.permuted_probs->dtype = DType::kF64; });

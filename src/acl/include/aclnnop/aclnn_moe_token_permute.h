@@ -1,0 +1,44 @@
+/* Permutes tokens to their experts.
+ *
+ * With order = the slots (t, k) sorted stably by indices[t, k], those without an expert last:
+ *   permuteTokensOut[r]           = tokens[token of order[r]]
+ *   sortedIndicesOut[t * K + k]   = the place of slot (t, k) in order
+ */
+#ifndef ACLNNOP_ACLNN_MOE_TOKEN_PERMUTE_H_
+#define ACLNNOP_ACLNN_MOE_TOKEN_PERMUTE_H_
+
+#include "aclnn/acl_meta.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* Phase 1: checks every argument and says how much workspace phase 2 needs.
+ *   tokens           [T, H], FLOAT, FLOAT16 or BF16; any strides
+ *   indices          [T, K], or [T] for K = 1, INT32 or INT64, K from 1 to 512; any strides. A
+ *                    negative id names no expert
+ *   numOutTokens     n > 0: the first n rows are kept, else all but the last -n
+ *   paddedMode       false
+ *   permuteTokensOut [rows kept, H], contiguous, of tokens' dtype
+ *   sortedIndicesOut [T * K], contiguous, INT32
+ * A null mandatory argument gives ACLNN_ERR_PARAM_NULLPTR, anything else that is wrong
+ * ACLNN_ERR_PARAM_INVALID; then neither out-parameter is written. A tensor whose data is still null
+ * is legal here. */
+aclnnStatus aclnnMoeTokenPermuteGetWorkspaceSize(const aclTensor *tokens, const aclTensor *indices,
+                                                 int64_t numOutTokens, bool paddedMode,
+                                                 const aclTensor *permuteTokensOut,
+                                                 const aclTensor *sortedIndicesOut,
+                                                 uint64_t *workspaceSize, aclOpExecutor **executor);
+
+/* Phase 2: queues the work on the stream, returns at once, and consumes the executor unless it is
+ * repeatable. Tensors may be destroyed afterwards; memory must live until the stream has passed. */
+aclnnStatus aclnnMoeTokenPermute(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor,
+                                 aclrtStream stream);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ACLNNOP_ACLNN_MOE_TOKEN_PERMUTE_H_ */
