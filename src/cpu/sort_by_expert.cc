@@ -3,8 +3,7 @@
 // Where experts are few, by counting: each thread counts the experts of its part of the slots; sums
 // over experts, and over the parts within an expert, give each part its first place for each
 // expert; then each thread numbers its slots. Where ids are sparse, by digits of the id, the lowest
-// first, in passes that count in the same way; they move slot numbers between two buffers, one of
-// which is the output, and the last pass numbers.
+// first, in passes that count in the same way; they move slots, and the last pass numbers them.
 #include "cpu/sort_by_expert.h"
 
 #include <atomic>
@@ -133,87 +132,95 @@ Groups groups_of(const Problem& p, const Pointers& at) {
   return lowest > highest ? Groups{} : Groups{lowest, highest - lowest + 1};
 }
 
-int log2_of(int64_t x) { return static_cast<int>(std::bit_width(static_cast<uint64_t>(x))) - 1; }
-
-// Sorting by digits: the groups of all slots, slot numbers in the order so far, and counters; each
-// of the three takes as much as the output or less.
-template <class Place>
+// Sorting by digits. A slot travels with its group, so that every pass reads in order: between two
+// places, each with room for both, one of which borrows the output for its slots. The last pass
+// writes the output, so it reads from the other.
+template <class Index, class Place>
 class DigitSort {
  public:
   DigitSort(const Problem& p, const Pointers& at, const Groups& groups, void* workspace)
-      : num_slots_(p.num_slots()),
-        workers_(num_workers(p, 1)),
-        keys_(static_cast<char*>(workspace)),
-        buffer_(keys_ + num_slots_ * int64_t{sizeof(Place)}),
-        counters_(buffer_ + num_slots_ * int64_t{sizeof(Place)}),
-        output_(static_cast<char*>(at.sorted_indices)),
-        key_bits_(static_cast<int>(std::bit_width(groups.count))),
-        digit_bits_(std::min(kDigitBits, log2_of(num_slots_ / workers_))) {}
-
-  template <class Index>
-  void read_keys(const Problem& p, const Pointers& at, const Groups& groups) const {
-    parallel_workers(workers_, [&](int worker) {
-      for_each_id<Index>(p, at.indices, part_of(num_slots_, worker, workers_),
-                         [groups, keys = keys_](int64_t slot, int64_t id) {
-                           store(keys, slot, static_cast<uint32_t>(groups.of(id)));
-                         });
-    });
+      : problem_(p),
+        at_(at),
+        groups_(groups),
+        workers_(std::min(num_workers(p, 1), kDigitWorkers)),
+        num_passes_((static_cast<int>(std::bit_width(groups.count)) + kDigitBits - 1) /
+                    kDigitBits) {
+    const int64_t bytes = p.num_slots() * int64_t{sizeof(Place)};
+    char* const room = static_cast<char*>(workspace);
+    places_[0] = {room, static_cast<char*>(at.sorted_indices)};
+    places_[1] = {room + bytes, room + 2 * bytes};
   }
 
-  void sort() const {
-    const int num_passes = (key_bits_ + digit_bits_ - 1) / digit_bits_;
-    const char* source = nullptr;  // slots in their own order
-    for (int pass = 0; pass < num_passes; ++pass) {
-      const int left = num_passes - 1 - pass;
-      // The last pass writes the output, so its source is the buffer.
-      char* target = left % 2 ? buffer_ : output_;
-      const int shift = pass * digit_bits_;
+  void sort() {
+    for (int pass = 0; pass < num_passes_; ++pass) {
+      const int left = num_passes_ - 1 - pass;
+      const Slots* source = pass == 0 ? nullptr : &places_[(left + 1) % 2];
       if (left == 0) {
-        sort_digit(shift, source,
-                   [out = output_](Place slot, Place place) { store(out, slot, place); });
+        sort_digit(pass, source, [out = at_.sorted_indices](uint32_t, Place slot, Place place) {
+          store(out, slot, place);
+        });
       } else {
-        sort_digit(shift, source,
-                   [target](Place slot, Place place) { store(target, place, slot); });
+        sort_digit(pass, source,
+                   [target = places_[left % 2]](uint32_t group, Place slot, Place place) {
+                     store(target.groups, place, group);
+                     store(target.slots, place, slot);
+                   });
       }
-      source = target;
     }
   }
 
  private:
-  template <class Put>
-  void sort_digit(int shift, const char* source, Put put) const {
-    const Counters<Place> counters(counters_, int64_t{1} << digit_bits_, workers_);
-    const auto digit = [keys = keys_, shift, mask = (1u << digit_bits_) - 1](Place slot) {
-      return load<uint32_t>(keys, slot) >> shift & mask;
-    };
-    for_each_slot(
-        source, [&](int worker) { counters.clear(worker); },
-        [&](int worker, Place slot) { Counters<Place>::take(counters.of(worker), digit(slot)); });
-    counters.sum_up([](int64_t, int64_t) {});
-    for_each_slot(
-        source, [](int) {},
-        [&](int worker, Place slot) {
-          put(slot, Counters<Place>::take(counters.of(worker), digit(slot)));
-        });
-  }
+  // The groups and the numbers of all slots, in the order so far.
+  struct Slots {
+    char *groups, *slots;
+  };
 
-  // Calls start(worker), then fn(worker, slot) for the slots of the worker's part in the order of
-  // `source`.
-  template <class Start, class Fn>
-  void for_each_slot(const char* source, Start start, Fn fn) const {
+  // Calls put(group, slot, place) for each slot, with its place by the digits up to this one.
+  template <class Put>
+  void sort_digit(int pass, const Slots* source, Put put) {
+    constexpr int64_t kDigits = int64_t{1} << kDigitBits;
+    char memory[kDigitWorkers * (kDigits * int64_t{sizeof(Place)} + 128)];
+    const Counters<Place> counters(memory, kDigits, workers_);
+    const auto digit = [shift = pass * kDigitBits](uint32_t group) -> uint64_t {
+      return group >> shift & (kDigits - 1);
+    };
     parallel_workers(workers_, [&](int worker) {
-      start(worker);
-      const Part part = part_of(num_slots_, worker, workers_);
-      for (int64_t i = part.first; i < part.last; ++i) {
-        fn(worker, source ? load<Place>(source, i) : static_cast<Place>(i));
-      }
+      counters.clear(worker);
+      for_each_slot(worker, source, [digit, counts = counters.of(worker)](uint32_t group, Place) {
+        Counters<Place>::take(counts, digit(group));
+      });
+    });
+    counters.sum_up([](int64_t, int64_t) {});
+    parallel_workers(workers_, [&](int worker) {
+      for_each_slot(worker, source,
+                    [digit, put, places = counters.of(worker)](uint32_t group, Place slot) {
+                      put(group, slot, Counters<Place>::take(places, digit(group)));
+                    });
     });
   }
 
-  int64_t num_slots_;
-  int workers_;
-  char *keys_, *buffer_, *counters_, *output_;
-  int key_bits_, digit_bits_;
+  // Calls fn(group, slot) for the worker's part of the slots in the order of `source`; null: their
+  // own, from the indices.
+  template <class Fn>
+  void for_each_slot(int worker, const Slots* source, Fn fn) const {
+    const Part part = part_of(problem_.num_slots(), worker, workers_);
+    if (source == nullptr) {
+      for_each_id<Index>(problem_, at_.indices, part,
+                         [fn, groups = groups_](int64_t slot, int64_t id) {
+                           fn(static_cast<uint32_t>(groups.of(id)), static_cast<Place>(slot));
+                         });
+      return;
+    }
+    for (int64_t i = part.first; i < part.last; ++i) {
+      fn(load<uint32_t>(source->groups, i), load<Place>(source->slots, i));
+    }
+  }
+
+  const Problem& problem_;
+  const Pointers& at_;
+  Groups groups_;
+  int workers_, num_passes_;
+  Slots places_[2];  // the first borrows the output
 };
 
 template <class Place>
@@ -246,9 +253,7 @@ void sort_sparse(const Problem& p, const Pointers& at, void* workspace) {
              counters_bytes<Place>(groups.size(), workers) * workers <= sparse_bytes<Place>(p)) {
     sort_by_counting<Index, Place>(p, at, groups, workers, workspace);
   } else {
-    const DigitSort<Place> sort(p, at, groups, workspace);
-    sort.template read_keys<Index>(p, at, groups);
-    sort.sort();
+    DigitSort<Index, Place>(p, at, groups, workspace).sort();
   }
   if (p.has_counts) count_sparsely<Index>(p, at);
 }

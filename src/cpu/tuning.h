@@ -47,7 +47,9 @@ constexpr int64_t kSortSlots = 16384;
 constexpr int64_t kAlwaysCounted = 1024;
 // Counters for sparse ids: beyond, they leave the second-level cache, and digits are faster.
 constexpr int64_t kMostCounted = 1 << 16;
-// Bits of a digit: 2048 counters stay in the first-level cache.
-constexpr int kDigitBits = 11;
+// Bits of a digit: the pages of 256 streams of writes stay at hand.
+constexpr int kDigitBits = 8;
+// Threads that sort by digits at most: their counters, 1 or 2 KiB each, lie on the stack.
+constexpr int kDigitWorkers = 16;
 
 }  // namespace moe::cpu
