@@ -10,6 +10,7 @@ float64. Prints a line per case and writes JSON where asked.
 import argparse
 import ctypes
 import json
+import math
 import os
 import statistics
 import sys
@@ -35,6 +36,8 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--json", help="write the figures there")
+    parser.add_argument("--check", action="store_true",
+                        help="measure nothing: fail where our answer or an eager form's is wrong")
     return parser.parse_args()
 
 
@@ -200,8 +203,11 @@ def route(num_tokens, model, rank):
 
 
 def make_case(library, model, rank, num_tokens, dtype_name):
+    """None for a rank that got no rows: the C API takes no empty tensor."""
     dtype = getattr(torch, dtype_name)
     indices, begin, end = route(num_tokens, model, rank)
+    if begin == end:
+        return None
     hidden_size, top_k = model["hidden_size"], model["top_k"]
     made = [library.empty(shape, of) for shape, of in (
         ((end - begin, hidden_size), dtype), ((num_tokens * top_k,), torch.int32), ((end - begin,), torch.float32),
@@ -226,7 +232,9 @@ def all_cases(library):
                 continue
             for num_tokens in ARGS.tokens:
                 for dtype_name in ARGS.dtypes:
-                    yield make_case(library, model, rank, num_tokens, dtype_name)
+                    case = make_case(library, model, rank, num_tokens, dtype_name)
+                    if case is not None:
+                        yield case
 
 
 # --- measuring -----------------------------------------------------------------------------------
@@ -238,7 +246,8 @@ def largest_error(case):
     worst = 0.0
     for tokens in torch.arange(mask.shape[0]).split(256):
         exact = torch.where(mask[tokens, :, None], case.rows[index[tokens]].double(), 0.0).sum(1)
-        worst = max(worst, (case.tokens_grad[tokens].double() - exact).abs().max().item())
+        error = (case.tokens_grad[tokens].double() - exact).abs().max().item()
+        worst = max(worst, math.inf if math.isnan(error) else error)
     return worst
 
 
@@ -255,7 +264,7 @@ def contestants(library, case):
     runs = {"ours": OurCall(library, case)}
     for form in forms_for(case.rows.dtype):
         runs["eager " + form.__name__] = lambda form=form: form(*case.arguments())
-        if not ARGS.no_compile:
+        if not (ARGS.no_compile or ARGS.check):
             compiled = torch.compile(form, fullgraph=True, dynamic=False)
             runs["compiled " + form.__name__] = lambda compiled=compiled: compiled(*case.arguments())
     return runs
@@ -303,9 +312,54 @@ def bounds(result):
         yield "compiled", 1.0 if rank == "all" else 4.0, result["speedup_compiled"]
 
 
+def sums_in_order(case):
+    """tokens_grad as the contract has it: in float32, in ascending k, rounded once."""
+    mask, index = inside(case.sorted_indices, case.top_k, case.begin, case.end)
+    total = torch.zeros(case.tokens_grad.shape)
+    for k in range(case.top_k):
+        total += torch.where(mask[:, k, None], case.rows[index[:, k]].float(), 0.0)
+    return total.to(case.tokens_grad.dtype)
+
+
+def tolerance(case):
+    """The largest error of a form that rounds to the dtype at every step."""
+    return case.top_k ** 2 * case.rows.abs().max().item() * torch.finfo(case.rows.dtype).eps
+
+
+def mistakes(library, case):
+    runs = contestants(library, case)
+    tokens_grad, probs_grad = sums_in_order(case), torch.empty_like(case.probs_grad)
+    probs_by_mask(case.sorted_indices, case.probs, case.top_k, case.begin, case.end, probs_grad)
+    for name, run in runs.items():
+        case.tokens_grad.fill_(math.nan)
+        case.probs_grad.fill_(math.nan)
+        run()
+        exact = torch.equal(case.tokens_grad, tokens_grad)
+        if not exact and (name == "ours" or largest_error(case) > tolerance(case)):
+            yield f"{case.name}: {name}: tokens_grad is off by up to {largest_error(case):.2e}"
+        if not torch.equal(case.probs_grad, probs_grad):
+            yield f"{case.name}: {name}: probs_grad differs"
+    runs["ours"].close()
+
+
+def check(library):
+    num_cases, found = 0, []
+    for case in all_cases(library):
+        num_cases += 1
+        found += mistakes(library, case)
+        for block in case.blocks:
+            library.free(block)
+    print("".join(f"{line}\n" for line in found) + f"{num_cases} cases, {len(found)} wrong answers")
+    return 1 if found or num_cases == 0 else 0
+
+
 def main():
     torch.set_num_threads(ARGS.threads)
     library = Library(ARGS.library)
+    return check(library) if ARGS.check else compare(library)
+
+
+def compare(library):
     settle = torch.zeros(SETTLE_BYTES // 4)
     print(f"PyTorch {torch.__version__}, {ARGS.threads} threads; speed-ups over the fastest form of each kind")
     results, missed = [], []
