@@ -1,6 +1,7 @@
 // A forced kernel is the one whose code runs: each says so itself while it works.
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "cpu/permute_with_ep_grad.h"
@@ -16,6 +17,9 @@ TEST(ForcedKernel, IsTheOneThatRan) {
   const std::vector<int32_t> indices = {1, 0};
   const auto names = PermuteWithEpGrad::kernel_names();
   ASSERT_EQ(names.back(), "portable");
+  std::string all;
+  for (const std::string& name : names) all += name + " ";
+  RecordProperty("kernels", all);
   for (const std::string& name : names) {
     std::vector<float> out(kHiddenSize);
     cpu::last_target = nullptr;
