@@ -52,4 +52,12 @@ constexpr int kDigitBits = 8;
 // Threads that sort by digits at most: their counters, 1 or 2 KiB each, lie on the stack.
 constexpr int kDigitWorkers = 16;
 
+// UnpermuteWithEpGrad. Bytes of a row that are worked on before the next slot has its turn: a
+// multiple of 64 elements, so that a dot product's sums fit together.
+constexpr int64_t kGradBlockBytes = 512;
+// Slots that are worked on together, and where rows are short: this many bytes of them.
+constexpr int64_t kGradStreams = 8;
+constexpr int64_t kMaxGradGroup = 16;
+constexpr int64_t kGradAheadBytes = 2048;
+
 }  // namespace moe::cpu
