@@ -225,8 +225,8 @@ HWY_INLINE void fetch(const Job& job, bool same_token, int64_t begin, int64_t en
 // Jobs [begin, end) together; while the last block is worked on, the first one of [end, next_end)
 // is asked for.
 template <class T, Store store>
-void do_group(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
-              const Job* jobs, int64_t begin, int64_t end, int64_t next_end, int64_t row_bytes) {
+void do_group(bool weighted, Job* jobs, int64_t begin, int64_t end, int64_t next_end,
+              int64_t row_bytes) {
   Dot<T> dots[kMaxGradGroup];
   for (int64_t j = begin; j < end; ++j) {
     if (jobs[j].row) dots[j - begin].clear();
@@ -242,22 +242,21 @@ void do_group(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPoin
         const int64_t next = j - begin + end;
         fetch(jobs[next], same_token(next), 0, std::min(kGradBlockBytes, row_bytes));
       }
-      do_block<T, store>(jobs[j], p.has_probs, byte, block_end, dots[j - begin]);
+      do_block<T, store>(jobs[j], weighted, byte, block_end, dots[j - begin]);
     }
   }
   for (int64_t j = begin; j < end; ++j) {
-    if (jobs[j].row) store_dot(p, at, jobs[j].slot, dots[j - begin].total());
+    if (jobs[j].row) jobs[j].dot = dots[j - begin].total();
   }
 }
 
 template <class T, Store store>
-void do_jobs(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
-             const Job* jobs, int64_t count) {
+void do_jobs(const UnpermuteWithEpGradProblem& p, Job* jobs, int64_t count) {
   const int64_t row_bytes = p.hidden_size * int64_t{sizeof(T)};
   const int64_t group = std::clamp(kGradAheadBytes / (row_bytes + 1), kGradStreams, kMaxGradGroup);
   for (int64_t begin = 0; begin < count; begin += group) {
     const int64_t end = std::min(begin + group, count);
-    do_group<T, store>(p, at, jobs, begin, end, std::min(end + group, count), row_bytes);
+    do_group<T, store>(p.has_probs, jobs, begin, end, std::min(end + group, count), row_bytes);
   }
 }
 
@@ -271,8 +270,9 @@ inline void run_slots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEp
     visit_float(p.tokens_dtype, [&](auto t) {
       using T = decltype(t);
       const auto run = streaming ? do_jobs<T, Store::kStreaming> : do_jobs<T, Store::kCached>;
-      run(p, at, jobs, count);
+      run(p, jobs, count);
     });
+    store_dots(p, at, jobs, count);
   }
   if (streaming) hwy::FlushStream();
 }

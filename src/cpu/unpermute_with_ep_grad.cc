@@ -119,9 +119,13 @@ int64_t find_jobs(const Problem& p, const Pointers& at, const RowOwners& owners,
     jobs[n] = {row_at<const uint8_t>(p, at.unpermuted_tokens_grad, token, p.token_stride),
                with_dot ? row_at<const uint8_t>(p, at.permuted_tokens, row, p.row_stride) : nullptr,
                owner ? row_at<uint8_t>(p, at.permuted_tokens_grad, row, p.hidden_size) : nullptr,
-               weight, slot};
+               weight,
+               slot,
+               0};
     n += owner || with_dot;
-    if (p.has_probs_grad && !inside) store_dot(p, at, slot, 0);
+    if constexpr (!std::is_same_v<Prob, One>) {
+      if (p.has_probs_grad && !inside) store(at.probs_grad, slot, narrow<Prob>(0));
+    }
     if (++k == p.top_k) k = 0, ++token;
   }
   return n;
@@ -138,10 +142,14 @@ int64_t find_jobs(const Problem& p, const Pointers& at, const RowOwners& owners,
   return count;
 }
 
-void store_dot(const Problem& p, const Pointers& at, int64_t slot, double dot) {
+void store_dots(const Problem& p, const Pointers& at, const Job* jobs, int64_t count) {
+  if (!p.has_probs_grad) return;
   visit_float(p.probs_dtype, [&](auto prob) {
     using P = decltype(prob);
-    store(at.probs_grad, slot, narrow<P>(static_cast<Accumulator<P>>(dot)));
+    for (int64_t j = 0; j < count; ++j) {
+      if (!jobs[j].row) continue;
+      store(at.probs_grad, jobs[j].slot, narrow<P>(static_cast<Accumulator<P>>(jobs[j].dot)));
+    }
   });
 }
 

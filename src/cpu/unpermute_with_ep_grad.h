@@ -67,9 +67,10 @@ struct Job {
   uint8_t* out;         // null: the slot owns no row
   double weight;        // exact, whatever the prob's dtype
   int64_t slot;
+  double dot;  // the result; a float where the tokens are not float64
 };
 
-// Jobs that are found at a time: 5 KiB of them stay in the first-level cache beside the rows.
+// Jobs that are found at a time: 6 KiB of them stay in the first-level cache beside the rows.
 constexpr int64_t kMaxJobs = 128;
 
 // The jobs of the chunk's first slots: at most kMaxJobs, their number is the result. Takes the
@@ -77,9 +78,10 @@ constexpr int64_t kMaxJobs = 128;
 int64_t find_jobs(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
                   const RowOwners& owners, SlotChunk& chunk, Job* jobs);
 
-// probs_grad of a slot = `dot`, which is a float where the tokens are not float64.
-void store_dot(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
-               int64_t slot, double dot);
+// probs_grad of the jobs that have a dot product. Of many at a time: code for another instruction
+// set is not called between vectors, where that may cost more than the work.
+void store_dots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
+                const Job* jobs, int64_t count);
 
 // Writes the rows that the slots of a chunk own, and their probs_grad. `streaming`: stores that
 // pass the caches by pay off, and every row begins a cache line.
