@@ -34,6 +34,7 @@ void for_each_id(const SortByExpertProblem& p, const void* indices, const Part& 
   while (slot < part.last) {
     const int64_t end = slot + std::min(row_length - k, part.last - slot);
     int64_t at = token * p.token_stride + k * step;
+#pragma GCC unroll 4
     for (; slot < end; ++slot, at += step) fn(slot, int64_t{load<Index>(indices, at)});
     ++token, k = 0;
   }
