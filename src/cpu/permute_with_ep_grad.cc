@@ -56,14 +56,15 @@ void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
   }
 }
 
+}  // namespace
+
 void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
+  if (!p.has_probs || chunk.first_byte != 0) return;
   visit_index(p.index_dtype, [&](auto index) {
     visit_bytes(p.probs_dtype,
                 [&](auto bits) { copy_probs<decltype(index), decltype(bits)>(p, at, chunk); });
   });
 }
-
-}  // namespace
 
 size_t workspace_bytes(const Problem& p) {
   return p.check_indices ? check_indices_bytes(p.num_tokens * p.top_k) : 0;
@@ -78,11 +79,8 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunChu
   const int64_t element = dtype_bytes(p.tokens_dtype);
   const bool streaming = use_streaming(at.tokens_grad, p.num_tokens * p.hidden_size * element,
                                        element, cut.num_workers());
-  parallel_chunks(cut.num_chunks(), cut.num_workers(), [&](int64_t i, int) {
-    const Chunk chunk = cut[i];
-    run_chunk(p, at, chunk, streaming);
-    if (p.has_probs && chunk.first_byte == 0) copy_probs(p, at, chunk);
-  });
+  parallel_chunks(cut.num_chunks(), cut.num_workers(),
+                  [&](int64_t i, int) { run_chunk(p, at, cut[i], streaming); });
 }
 
 void add_kernels(PermuteWithEpGradKernels& kernels) {

@@ -17,12 +17,16 @@ PermuteWithEpGradKernels::value_type portable_permute_with_ep_grad();
 
 size_t workspace_bytes(const PermuteWithEpGradProblem& problem);
 
-// Writes the tokens_grad of a chunk. `streaming`: stores that pass the caches by pay off.
+// Writes the outputs of a chunk. `streaming`: stores that pass the caches by pay off.
 using RunChunk = void(const PermuteWithEpGradProblem&, const PermuteWithEpGradPointers&,
                       const Chunk&, bool streaming);
 
-// The whole operator: checks the indices if that is asked for, cuts the work into chunks, hands
-// them to threads, and copies the probs.
+// Writes the probs_grad of a chunk, if there are probs and the chunk has the start of the rows.
+void copy_probs(const PermuteWithEpGradProblem& problem, const PermuteWithEpGradPointers& at,
+                const Chunk& chunk);
+
+// The whole operator: checks the indices if that is asked for, cuts the work into chunks, and hands
+// them to threads.
 void run_in_chunks(const PermuteWithEpGradProblem& problem, const PermuteWithEpGradPointers& at,
                    void* workspace, RunChunk* run_chunk);
 

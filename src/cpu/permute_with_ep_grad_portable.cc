@@ -58,6 +58,7 @@ void run_chunk(const Problem& p, const Pointers& at, const Chunk& chunk, bool /*
     visit_float(p.tokens_dtype,
                 [&](auto t) { sum_tokens<decltype(t), decltype(index)>(p, at, chunk); });
   });
+  copy_probs(p, at, chunk);
 }
 
 void run(const Problem& p, const Pointers& at, void* workspace) {

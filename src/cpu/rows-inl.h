@@ -161,21 +161,27 @@ struct Rows {
   bool start_negative;  // -0, which addition ignores; else +0, which a slot outside contributes
 };
 
-// Rows that will be read next: while rows [i, j) are read at some offset, its rows [i, j) are asked
-// for at that offset plus `shift`.
+// A line: what is read of one row before the next row has its turn. 64 bytes, as the caches have
+// it, where the length of a vector is known.
+#if HWY_HAVE_SCALABLE
+constexpr int kLineVectors = 2;
+#else
+constexpr int kLineVectors = std::max<int>(1, 64 / static_cast<int>(hn::MaxLanes(Bytes())));
+#endif
+inline int64_t line_bytes() { return kLineVectors * static_cast<int64_t>(hn::Lanes(Bytes())); }
+
+// Asks for a line.
+HWY_INLINE void fetch_line(const uint8_t* line) {
+  for (int64_t b = 0; b < line_bytes(); b += 64) hwy::Prefetch(line + b);
+}
+
+// Rows that will be read next: with the line at `offset` of row i, the line at `offset` + `shift`
+// of rows[i] is asked for.
 struct Ahead {
   const uint8_t* const* rows;
-  int64_t count;
   int64_t shift;
 
-  // Four vectors of each row.
-  HWY_INLINE void fetch(int64_t i, int64_t j, int64_t offset) const {
-    const int64_t bytes = 4 * static_cast<int64_t>(hn::Lanes(Bytes()));
-    for (j = std::min(j, count); i < j; ++i) {
-      const uint8_t* line = rows[i] + shift + offset;
-      for (int64_t b = 0; b < bytes; b += 64) hwy::Prefetch(line + b);
-    }
-  }
+  HWY_INLINE void fetch(int64_t i, int64_t offset) const { fetch_line(rows[i] + offset + shift); }
 };
 
 enum class Store { kCached, kStreaming };
@@ -189,87 +195,85 @@ HWY_INLINE void put(Raw raw, uint8_t* out) {
   }
 }
 
-// out[offset, offset + vector) = the sum of the rows there.
-template <class T, Store store>
-HWY_NOINLINE void sum_vector(const Rows& in, int64_t offset, uint8_t* out) {
-  using L = Lanes<T>;
-  const Bytes d;
-  const auto start = hn::Set(typename L::Acc(), in.start_negative ? -0.0f : 0.0f);
-  auto a = start;
-  if constexpr (L::kSplit) {
-    auto b = start;
-    for (int64_t i = 0; i < in.count; ++i) {
-      const Raw raw = hn::LoadU(d, in.rows[i] + offset);
-      a = hn::Add(a, L::first(raw));
-      b = hn::Add(b, L::second(raw));
-    }
-    put<store>(L::join(a, b), out + offset);
-  } else {
-    for (int64_t i = 0; i < in.count; ++i) {
-      a = hn::Add(a, L::first(hn::LoadU(d, in.rows[i] + offset)));
-    }
-    put<store>(L::join(a), out + offset);
-  }
-}
-
-// The same for four vectors, the step of the long run.
-template <class T, Store store>
-HWY_INLINE void sum_four_vectors(const Rows& in, int64_t offset, uint8_t* out) {
+// out[offset, offset + N vectors) = the sum of the rows there; N is 1, 2 or 4. A Count that is
+// known saves the loop's end, and a branch that random counts would mislead.
+template <class T, Store store, int N, int Count, class Fetch>
+HWY_INLINE void sum_vectors(const Rows& in, int64_t offset, uint8_t* out, Fetch&& fetch) {
   using L = Lanes<T>;
   const Bytes d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d));
   const auto start = hn::Set(typename L::Acc(), in.start_negative ? -0.0f : 0.0f);
   auto a0 = start, a1 = start, a2 = start, a3 = start;
   auto b0 = start, b1 = start, b2 = start, b3 = start;
-  for (int64_t i = 0; i < in.count; ++i) {
+  const auto add = [](auto& a, auto& b, Raw raw) HWY_ATTR {
+    a = hn::Add(a, L::first(raw));
+    if constexpr (L::kSplit) b = hn::Add(b, L::second(raw));
+  };
+  const auto add_row = [&](int64_t i) HWY_ATTR {
+    fetch(i);
     const uint8_t* row = in.rows[i] + offset;
-    const Raw r0 = hn::LoadU(d, row), r1 = hn::LoadU(d, row + n);
-    const Raw r2 = hn::LoadU(d, row + 2 * n), r3 = hn::LoadU(d, row + 3 * n);
-    a0 = hn::Add(a0, L::first(r0));
-    a1 = hn::Add(a1, L::first(r1));
-    a2 = hn::Add(a2, L::first(r2));
-    a3 = hn::Add(a3, L::first(r3));
-    if constexpr (L::kSplit) {
-      b0 = hn::Add(b0, L::second(r0));
-      b1 = hn::Add(b1, L::second(r1));
-      b2 = hn::Add(b2, L::second(r2));
-      b3 = hn::Add(b3, L::second(r3));
-    }
-  }
-  out += offset;
-  if constexpr (L::kSplit) {
-    put<store>(L::join(a0, b0), out);
-    put<store>(L::join(a1, b1), out + n);
-    put<store>(L::join(a2, b2), out + 2 * n);
-    put<store>(L::join(a3, b3), out + 3 * n);
+    add(a0, b0, hn::LoadU(d, row));
+    if constexpr (N > 1) add(a1, b1, hn::LoadU(d, row + n));
+    if constexpr (N > 2) add(a2, b2, hn::LoadU(d, row + 2 * n));
+    if constexpr (N > 2) add(a3, b3, hn::LoadU(d, row + 3 * n));
+  };
+  if constexpr (Count == 0) {
+    for (int64_t i = 0; i < in.count; ++i) add_row(i);
   } else {
-    put<store>(L::join(a0), out);
-    put<store>(L::join(a1), out + n);
-    put<store>(L::join(a2), out + 2 * n);
-    put<store>(L::join(a3), out + 3 * n);
+    HWY_UNROLL(4)  // all eight spill
+    for (int64_t i = 0; i < Count; ++i) add_row(i);
   }
+  const auto join = [](auto a, [[maybe_unused]] auto b) HWY_ATTR {
+    if constexpr (L::kSplit) {
+      return L::join(a, b);
+    } else {
+      return L::join(a);
+    }
+  };
+  out += offset;
+  put<store>(join(a0, b0), out);
+  if constexpr (N > 1) put<store>(join(a1, b1), out + n);
+  if constexpr (N > 2) put<store>(join(a2, b2), out + 2 * n);
+  if constexpr (N > 2) put<store>(join(a3, b3), out + 3 * n);
 }
 
-// The sum of one row, or of none, for four vectors: a copy, without widening and narrowing.
+// Not inlined: heads and tails call it from several places.
 template <class T, Store store>
-HWY_INLINE void copy_four_vectors(const Rows& in, int64_t offset, uint8_t* out) {
+HWY_NOINLINE void sum_vector(const Rows& in, int64_t offset, uint8_t* out) {
+  sum_vectors<T, store, 1, 0>(in, offset, out, [](int64_t) {});
+}
+
+// The same for one row, without widening and narrowing. All is loaded before anything is stored: in
+// turns of one vector, the loads waited for the stores and single rows lost a fifth of their speed.
+template <class T, Store store, int N>
+HWY_INLINE void copy_vectors(const Rows& in, int64_t offset, uint8_t* out) {
   using Bits = std::conditional_t<sizeof(T) == 2, uint16_t,
                                   std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
   const hn::Repartition<Bits, Bytes> d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(Bytes()));
-  const auto zero = hn::Zero(Bytes());
-  if (in.count == 0) {
-    for (int64_t i = 0; i < 4; ++i) put<store>(zero, out + offset + i * n);
-    return;
-  }
   // +0 + -0 is +0: where a slot outside takes part, what equals -0 becomes 0. Else what equals 0
   // does.
   const Bits negative_zero = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
   const auto drop = hn::Set(d, in.start_negative ? Bits{0} : negative_zero);
-  for (int64_t i = 0; i < 4; ++i) {
-    const auto bits = hn::BitCast(d, hn::LoadU(Bytes(), in.rows[0] + offset + i * n));
+  const uint8_t* const row = in.rows[0] + offset;
+  const auto get = [&](int64_t i) HWY_ATTR {
+    return hn::BitCast(d, hn::LoadU(Bytes(), row + (i < N ? i : 0) * n));
+  };
+  const auto set = [&](int64_t i, hn::Vec<decltype(d)> bits) HWY_ATTR {
     const auto kept = hn::IfThenZeroElse(hn::Eq(bits, drop), bits);
-    put<store>(hn::BitCast(Bytes(), kept), out + offset + i * n);
+    if (i < N) put<store>(hn::BitCast(Bytes(), kept), out + offset + i * n);
+  };
+  const auto r0 = get(0), r1 = get(1), r2 = get(2), r3 = get(3);
+  set(0, r0);
+  set(1, r1);
+  set(2, r2);
+  set(3, r3);
+}
+
+template <Store store>
+HWY_INLINE void zero_line(int64_t offset, uint8_t* out) {
+  for (int64_t i = 0; i < kLineVectors; ++i) {
+    put<store>(hn::Zero(Bytes()), out + offset + i * static_cast<int64_t>(hn::Lanes(Bytes())));
   }
 }
 

@@ -11,7 +11,7 @@ namespace moe::cpu {
 // elements lie on their own boundaries, so that some element of a row begins a vector.
 inline bool use_streaming(const void* output, int64_t output_bytes, int64_t element_bytes,
                           int num_workers) {
-  return output_bytes > num_workers * second_level_cache_bytes() &&
+  return output_bytes > num_workers * second_level_cache_bytes() / 2 &&
          reinterpret_cast<uintptr_t>(output) % static_cast<uintptr_t>(element_bytes) == 0;
 }
 

@@ -7,20 +7,29 @@
 
 namespace moe::cpu {
 
-// Row addresses that a worker packs at a time, on its stack; so also the largest top_k of the SIMD
-// kernels. 12 KiB: they stay in the first-level cache beside the rows.
+// The largest top_k of the kernels that sum rows: a token's slots lie on the worker's stack.
 constexpr int64_t kMaxRows = 1024;
-// Bytes of a row that are read before the next row has its turn, and are asked for ahead: 128 bytes
-// gave 0.57 of the floor, 256 gave 0.83, 512 gave 0.79.
-constexpr int64_t kBlockBytes = 256;
-// Row streams that a thread reads at once, at least, where there are so many: 4 to 8 were equal,
-// 16 gave 0.71.
-constexpr int64_t kStreams = 8;
-// Rows shorter than a block: this many bytes of them together. 2 KiB and 4 KiB were equal, 8 KiB
-// and 16 KiB no better for rows of 256 bytes.
-constexpr int64_t kAheadBytes = 2048;
 // Tokens that are read together at most, however few rows they have.
 constexpr int64_t kMaxGroup = 16;
+
+// Sums of rows (gather-inl.h), figures for 4096 tokens in bfloat16. A token whose rows are enough
+// is read a line of each row at a time, which for rows of 1 KiB gave 0.79 of the floor, and two
+// lines at a time 0.70. Tokens with few rows are read in groups, this many bytes of each in turn:
+// 512 gave 0.82 and 0.99 (Qwen3-30B and Mixtral, a rank of 8), 256 gave 0.73 and 0.71, 64 gave 0.5.
+constexpr int64_t kTurnBytes = 512;
+// Bytes that are asked for before they are read, of all rows of a group together, and of each row
+// at least: 2 KiB to 8 KiB were equal. Twice as much for eight rows lost up to a tenth.
+constexpr int64_t kGroupAheadBytes = 2048;
+constexpr int64_t kRowAheadBytes = 256;
+// Rows that make a group: as many as come to so many bytes, but 4 at least (8 lost a tenth where
+// rows are long) and kMaxGroup at most (8 lost a twentieth where rows have 256 bytes).
+constexpr int64_t kGroupBytes = 8192;
+constexpr int64_t kGroupRows = 4;
+// Slots that a worker packs at a time, on its stack, where a token has no more; and bytes of their
+// rows, so that probs asked for while packing are still near when they are copied.
+constexpr int64_t kBatchSlots = 512;
+constexpr int64_t kBatchBytes = 256 << 10;
+
 // Bytes that a worker moves before it takes the next chunk. A chunk starts without anything on its
 // way: 512 KiB lost a few hundredths to 2 MiB, 8 MiB won nothing more.
 constexpr int64_t kChunkBytes = 2 << 20;
@@ -40,6 +49,8 @@ constexpr int64_t kCopyStreams = 4;
 // Rows whose places a worker writes down at a time, on its stack; so also the largest top_k of the
 // SIMD kernels. 14 KiB: they stay in the first-level cache.
 constexpr int64_t kMaxCopies = 512;
+// Short rows: bytes of them that are asked for ahead. 2 KiB and 4 KiB were equal.
+constexpr int64_t kAheadBytes = 2048;
 
 // Slots that are worth another thread when they are sorted: 16384 take some 50 microseconds.
 constexpr int64_t kSortSlots = 16384;

@@ -1,0 +1,136 @@
+// The slots of a few tokens that lead into the window, packed; compiled once per instruction set.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/dtypes.h"
+#include "cpu/rows-inl.h"
+#include "cpu/slots.h"
+#include "cpu/tuning.h"
+#include "moe/tensor.h"
+
+#if defined(MOE_CPU_BATCH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef MOE_CPU_BATCH_INL_H_
+#undef MOE_CPU_BATCH_INL_H_
+#else
+#define MOE_CPU_BATCH_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace moe::cpu {
+namespace HWY_NAMESPACE {
+
+// Where slots are read and where they lead.
+struct SlotSource {
+  DType index_dtype;
+  const void* indices;
+  int64_t index_stride;
+  EpRange window;
+  int64_t top_k;  // at most kMaxRows
+};
+
+// Slots inside the window, in slot order.
+struct Batch {
+  Batch() { begin[0] = 0; }  // empty
+
+  int64_t first_token, num_tokens = 0;
+  int32_t begin[kBatchSlots + 1];      // token i has the slots [begin[i], begin[i + 1])
+  int32_t slot[kMaxRows];              // counted from the first token's first
+  int64_t row[kMaxRows];               // of the window
+  uint64_t inside[kMaxRows / 64 + 1];  // a bit for each slot
+
+  int64_t num_rows() const { return begin[num_tokens]; }
+};
+
+// A bit for each of `count` slots, at most 64, that is inside the window.
+template <class Index>
+HWY_INLINE uint64_t bits_inside(Slots<Index> slots, int64_t count) {
+  uint64_t bits = 0;
+  for (int64_t i = 0; i < count; ++i) bits |= uint64_t{slots.next().inside} << i;
+  return bits;
+}
+
+// The same for 64 contiguous int32 indices.
+HWY_INLINE uint64_t bits_inside(const uint8_t* indices, const EpRange& window) {
+  const hn::CappedTag<int32_t, 8> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto begin = hn::Set(d, static_cast<int32_t>(window.begin));
+  const auto num_rows = hn::Set(du, static_cast<uint32_t>(window.end - window.begin));
+  uint64_t bits = 0;
+  for (int64_t i = 0; i < 64; i += lanes) {
+    const hn::Repartition<uint8_t, decltype(d)> bytes;
+    const auto rows = hn::Sub(hn::BitCast(d, hn::LoadU(bytes, indices + i * 4)), begin);
+    uint8_t few[8] = {};
+    hn::StoreMaskBits(du, hn::Lt(hn::BitCast(du, rows), num_rows), few);
+    bits |= uint64_t{few[0]} << i;
+  }
+  return bits;
+}
+
+template <class Index>
+HWY_INLINE int64_t pack_slots(const SlotSource& source, int64_t num_slots, Batch& batch) {
+  const bool vectors =
+      sizeof(Index) == 4 && source.index_stride == 1 && source.window.end <= INT32_MAX;
+  int64_t n = 0;
+  for (int64_t first = 0; first < num_slots; first += 64) {
+    const int64_t count = std::min<int64_t>(64, num_slots - first);
+    const int64_t slot = batch.first_token * source.top_k + first;
+    const auto* indices = static_cast<const uint8_t*>(source.indices) +
+                          slot * source.index_stride * int64_t{sizeof(Index)};
+    uint64_t bits =
+        vectors && count == 64
+            ? bits_inside(indices, source.window)
+            : bits_inside(Slots<Index>(indices, source.index_stride, source.window, 0), count);
+    batch.inside[first / 64] = bits;
+    const auto take = [&](int64_t i) {
+      batch.slot[n] = static_cast<int32_t>(first + i);
+      batch.row[n++] = load<Index>(indices, i * source.index_stride) - source.window.begin;
+    };
+    if (bits == ~uint64_t{0}) {
+      for (int64_t i = 0; i < 64; ++i) take(i);
+    } else {
+      for (; bits; bits &= bits - 1) take(std::countr_zero(bits));
+    }
+  }
+  batch.inside[(num_slots + 63) / 64] = 0;
+  return n;
+}
+
+// Bits [begin, end) that are set.
+HWY_INLINE int64_t count_bits(const uint64_t* words, int64_t begin, int64_t end) {
+  int64_t count = 0;
+  for (; begin < end; begin += 64) {
+    const int64_t shift = begin % 64;
+    uint64_t word = words[begin / 64] >> shift;
+    if (shift) word |= words[begin / 64 + 1] << (64 - shift);
+    if (end - begin < 64) word &= (uint64_t{1} << (end - begin)) - 1;
+    count += std::popcount(word);
+  }
+  return count;
+}
+
+// Packs the slots of the tokens [first_token, first_token + num_tokens).
+HWY_NOINLINE void pack(const SlotSource& source, int64_t first_token, int64_t num_tokens,
+                       Batch& batch) {
+  batch.first_token = first_token;
+  batch.num_tokens = num_tokens;
+  const int64_t num_slots = num_tokens * source.top_k;
+  int64_t n = 0;
+  visit_index(source.index_dtype,
+              [&](auto index) { n = pack_slots<decltype(index)>(source, num_slots, batch); });
+  batch.begin[0] = 0;
+  const bool all = n == num_slots;
+  for (int64_t i = 0; i < num_tokens; ++i) {
+    const int64_t first = i * source.top_k;
+    const int64_t count =
+        all ? source.top_k : count_bits(batch.inside, first, first + source.top_k);
+    batch.begin[i + 1] = batch.begin[i] + static_cast<int32_t>(count);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace moe::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

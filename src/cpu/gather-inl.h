@@ -1,0 +1,193 @@
+// Sums of rows that slots name, token by token; compiled once per instruction set.
+//
+// The work is bound by memory, and memory is fast only when several rows are on their way at once.
+// So a token's rows are read a line at a time, each row in turn, and tokens with few rows are taken
+// in groups, some lines of each in turn. With every line, one is asked for that lies further on in
+// the same row, or, towards the end of the row, at the start of the next group's rows.
+#include <algorithm>
+
+#include "cpu/groups-inl.h"
+#include "cpu/rows-inl.h"
+#include "cpu/tuning.h"
+
+#if defined(MOE_CPU_GATHER_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef MOE_CPU_GATHER_INL_H_
+#undef MOE_CPU_GATHER_INL_H_
+#else
+#define MOE_CPU_GATHER_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace moe::cpu {
+namespace HWY_NAMESPACE {
+
+// One token's sums.
+template <class T, Store store>
+class TokenSum {
+ public:
+  TokenSum() = default;
+  HWY_INLINE TokenSum(const Gather& g, const RowBatch& batch, int64_t token)
+      : in_{batch.rows + batch.begin[token], batch.begin[token + 1] - batch.begin[token],
+            batch.begin[token + 1] - batch.begin[token] == g.slots.top_k},
+        out_(g.out + (batch.first_token + token) * g.out_step) {
+    // Streaming stores need aligned addresses, and full lines to be of use.
+    if (store == Store::kStreaming)
+      head_ = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(out_) & 63);
+    num_lines_ = (g.row_bytes - head_) / line_bytes();
+  }
+
+  HWY_INLINE void head() const {
+    for (int64_t h = 0; h < head_; h += vector_bytes()) {
+      sum_vector<T, Store::kCached>(in_, h, out_);
+    }
+  }
+  // Lines [begin, end) counted from the head. Counts that are frequent have a text of their own.
+  HWY_INLINE void lines(int64_t begin, int64_t end, const Ahead& ahead) const {
+    end = std::min(end, num_lines_);
+    switch (in_.count) {
+      case 0:
+        return zero_lines(begin, end);
+      case 1:
+        return copy_lines(begin, end, ahead);
+      case 2:
+        return sum_lines<2>(begin, end, ahead);
+      case 4:
+        return sum_lines<4>(begin, end, ahead);
+      case 8:
+        return sum_lines<8>(begin, end, ahead);
+      default:
+        return sum_lines<0>(begin, end, ahead);
+    }
+  }
+  // What head and lines leave: single vectors, the last of which may overlap the one before.
+  HWY_INLINE void tail(int64_t row_bytes) const {
+    int64_t h = head_ + num_lines_ * line_bytes();
+    for (; h + vector_bytes() <= row_bytes; h += vector_bytes()) {
+      sum_vector<T, store>(in_, h, out_);
+    }
+    if (h < row_bytes) sum_vector<T, Store::kCached>(in_, row_bytes - vector_bytes(), out_);
+  }
+  HWY_INLINE void short_row(int64_t row_bytes) const { sum_short_row<T>(in_, row_bytes, out_); }
+
+  int64_t num_rows() const { return in_.count; }
+
+ private:
+  void zero_lines(int64_t begin, int64_t end) const {
+    for (int64_t line = begin; line < end; ++line) {
+      zero_line<store>(head_ + line * line_bytes(), out_);
+    }
+  }
+  HWY_NOINLINE void copy_lines(int64_t begin, int64_t end, Ahead ahead) const {
+    const TokenSum token = *this;
+    int64_t h = begin * line_bytes();
+    for (; begin + 2 <= end; begin += 2, h += 2 * line_bytes()) {
+      ahead.fetch(0, h);
+      ahead.fetch(0, h + line_bytes());
+      for (int64_t pair = 0; pair < 2 * kLineVectors; pair += kPair) {
+        copy_vectors<T, store, kPair>(token.in_, token.head_ + h + pair * vector_bytes(),
+                                      token.out_);
+      }
+    }
+    if (begin == end) return;
+    ahead.fetch(0, h);
+    for (int64_t i = 0; i < kLineVectors; ++i) {
+      copy_vectors<T, store, 1>(token.in_, token.head_ + h + i * vector_bytes(), token.out_);
+    }
+  }
+  template <int Count>
+  HWY_NOINLINE void sum_lines(int64_t begin, int64_t end, Ahead ahead) const {
+    const TokenSum token = *this;
+    for (int64_t h = begin * line_bytes(); begin < end; ++begin, h += line_bytes()) {
+      sum_vectors<T, store, kLineVectors, Count>(token.in_, token.head_ + h, token.out_,
+                                                 [&](int64_t i) HWY_ATTR { ahead.fetch(i, h); });
+    }
+  }
+  static int64_t vector_bytes() { return static_cast<int64_t>(hn::Lanes(Bytes())); }
+
+  // Vectors of two lines that are copied at once.
+  static constexpr int kPair = kLineVectors < 2 ? 2 : 4;
+
+  Rows in_;
+  uint8_t* out_;
+  int64_t head_ = 0, num_lines_;
+};
+
+// Sums a group, and asks for the first lines of the next one.
+template <class T, Store store>
+HWY_INLINE void sum_group(const Gather& g, const Group& group, const Group& next) {
+  TokenSum<T, store> tokens[kMaxGroup];
+  const int64_t num_tokens = group.end - group.begin;
+  for (int64_t i = 0; i < num_tokens; ++i) {
+    tokens[i] = TokenSum<T, store>(g, *group.batch, group.begin + i);
+    tokens[i].head();
+  }
+  const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
+  const int64_t ahead =
+      std::min(num_lines,
+               std::max(kRowAheadBytes, kGroupAheadBytes / (group.num_rows() + 1)) / line_bytes());
+  const int64_t turn = num_tokens == 1 ? num_lines : std::min(num_lines, kTurnBytes / line_bytes());
+  const auto pass = [&](int64_t begin, int64_t end, const Group& from, int64_t shift) HWY_ATTR {
+    const int64_t num_rows = from.num_rows();
+    const uint8_t* const* const rows = from.rows();
+    for (int64_t line = begin; line < end; line += turn) {
+      int64_t row = 0;
+      for (int64_t i = 0; i < num_tokens; ++i) {
+        const int64_t row_end = row + tokens[i].num_rows();
+        const bool fits = row_end <= num_rows;
+        const Ahead ahead_rows{(fits ? rows : group.rows()) + row, fits ? shift * line_bytes() : 0};
+        tokens[i].lines(line, std::min(end, line + turn), ahead_rows);
+        row = row_end;
+      }
+    }
+  };
+  pass(0, num_lines - ahead, group, ahead);
+  pass(num_lines - ahead, num_lines, next, ahead - num_lines);
+  for (int64_t i = group.num_rows(); i < next.num_rows(); ++i) {
+    for (int64_t line = 0; line < ahead; ++line) fetch_line(next.rows()[i] + line * line_bytes());
+  }
+  for (int64_t i = 0; i < num_tokens; ++i) tokens[i].tail(g.row_bytes);
+}
+
+HWY_INLINE void fetch_group(const Group& group, int64_t bytes) {
+  for (int64_t h = 0; h < bytes; h += line_bytes()) {
+    for (int64_t i = 0; i < group.num_rows(); ++i) fetch_line(group.rows()[i] + h);
+  }
+}
+
+// A row shorter than what head and tail step over goes through buffers.
+template <class T>
+HWY_INLINE void sum_short_group(const Gather& g, const Group& group) {
+  for (int64_t i = group.begin; i < group.end; ++i) {
+    TokenSum<T, Store::kCached>(g, *group.batch, i).short_row(g.row_bytes);
+  }
+}
+
+template <class T, Store store>
+void gather(const Gather& g) {
+  const bool is_short = g.row_bytes < 64 + static_cast<int64_t>(hn::Lanes(Bytes()));
+  Groups groups(g);
+  Group group = groups.next();
+  fetch_group(group, std::min(g.row_bytes, kRowAheadBytes));
+  while (group.begin < group.end) {
+    const Group next = groups.next();
+    if (is_short) {
+      sum_short_group<T>(g, group);
+    } else {
+      sum_group<T, store>(g, group, next);
+    }
+    group = next;
+  }
+  groups.finish();
+  if (store == Store::kStreaming) hwy::FlushStream();
+}
+
+template <class T>
+void gather(const Gather& g, bool streaming) {
+  streaming ? gather<T, Store::kStreaming>(g) : gather<T, Store::kCached>(g);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace moe::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,134 @@
+// The rows that a token range reads, in groups that are read together; compiled once per
+// instruction set.
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/batch-inl.h"
+#include "cpu/tuning.h"
+
+#if defined(MOE_CPU_GROUPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef MOE_CPU_GROUPS_INL_H_
+#undef MOE_CPU_GROUPS_INL_H_
+#else
+#define MOE_CPU_GROUPS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace moe::cpu {
+namespace HWY_NAMESPACE {
+
+// The sums of the tokens [first_token, last_token); of each row, `row_bytes` from `input` on.
+struct Gather {
+  SlotSource slots;
+  int64_t first_token, last_token;
+  const uint8_t* input;  // row 0 of the window
+  int64_t input_step;    // bytes from row to row
+  int64_t row_bytes;
+  uint8_t* out;  // token 0
+  int64_t out_step;
+  // One number per row that goes to its slot, and 0 to slots outside; none where `probs` is null.
+  DType probs_dtype;
+  const void* probs;
+  int64_t probs_stride;
+  void* probs_out;
+};
+
+// A batch, and where its rows lie.
+struct RowBatch : Batch {
+  const uint8_t* rows[kMaxRows];
+};
+
+// Tokens that are read together: [begin, end) of a batch.
+struct Group {
+  const RowBatch* batch;
+  int64_t begin, end;
+
+  int64_t first_row() const { return batch->begin[begin]; }
+  int64_t num_rows() const { return batch->begin[end] - first_row(); }
+  const uint8_t* const* rows() const { return batch->rows + first_row(); }
+};
+
+// The groups of a gather, one after another. A group stays valid until the next but one is asked
+// for: batches take turns in two places.
+class Groups {
+ public:
+  explicit Groups(const Gather& g)
+      : gather_(g),
+        next_token_(g.first_token),
+        batch_tokens_(std::max<int64_t>(
+            1, std::clamp(kBatchBytes / (g.row_bytes + 1), kBatchSlots / 8, kBatchSlots) /
+                   g.slots.top_k)),
+        wanted_rows_(std::clamp(kGroupBytes / (g.row_bytes + 1), kGroupRows, kMaxGroup)) {}
+
+  // An empty one at the end.
+  HWY_INLINE Group next() {
+    if (position_ == batch().num_tokens) fill_other();
+    const int64_t begin = position_;
+    const int64_t most = std::min(batch().num_tokens, begin + kMaxGroup);
+    const int32_t* rows_until = batch().begin;
+    // A further token is taken if that brings the rows nearer to what is wanted.
+    int64_t rows = 0, last = 0;
+    while (position_ < most && rows + last / 2 < wanted_rows_) {
+      last = rows_until[position_ + 1] - rows_until[position_];
+      rows += last;
+      ++position_;
+    }
+    return {&batch(), begin, position_};
+  }
+  void finish() const {
+    for (const RowBatch& batch : batches_) copy_probs(batch);
+  }
+
+ private:
+  RowBatch& batch() { return batches_[current_]; }
+
+  HWY_NOINLINE void fill_other() {
+    current_ = 1 - current_;
+    copy_probs(batch());
+    const int64_t count = std::min(batch_tokens_, gather_.last_token - next_token_);
+    pack(gather_.slots, next_token_, count, batch());
+    next_token_ += count;
+    position_ = 0;
+    find_rows(batch());
+  }
+  void find_rows(RowBatch& batch) const {
+    const int64_t n = batch.num_rows();
+    for (int64_t i = 0; i < n; ++i)
+      batch.rows[i] = gather_.input + batch.row[i] * gather_.input_step;
+    if (!gather_.probs) return;
+    const int64_t step = gather_.probs_stride * dtype_bytes(gather_.probs_dtype);
+    for (int64_t i = 0; i < n; ++i) {
+      hwy::Prefetch(static_cast<const char*>(gather_.probs) + batch.row[i] * step);
+    }
+  }
+  // Long after they were asked for.
+  void copy_probs(const RowBatch& batch) const {
+    if (!gather_.probs) return;
+    visit_bytes(gather_.probs_dtype, [&](auto bits) {
+      using Bits = decltype(bits);
+      const int64_t num_slots = batch.num_tokens * gather_.slots.top_k, n = batch.num_rows();
+      void* out = static_cast<Bits*>(gather_.probs_out) + batch.first_token * gather_.slots.top_k;
+      const auto copy = [&](auto slot_of) {
+        const int64_t stride = gather_.probs_stride;
+        for (int64_t i = 0; i < n; ++i) {
+          store(out, slot_of(i), load<Bits>(gather_.probs, batch.row[i] * stride));
+        }
+      };
+      if (n == num_slots) return copy([](int64_t i) { return i; });
+      std::memset(out, 0, static_cast<size_t>(num_slots) * sizeof(Bits));
+      copy([&](int64_t i) { return int64_t{batch.slot[i]}; });
+    });
+  }
+
+  const Gather& gather_;
+  int64_t next_token_, batch_tokens_, wanted_rows_;
+  RowBatch batches_[2];
+  int current_ = 0;
+  int64_t position_ = 0;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace moe::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
