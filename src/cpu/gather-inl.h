@@ -5,6 +5,7 @@
 // in groups, some lines of each in turn. With every line, one is asked for that lies further on in
 // the same row, or, towards the end of the row, at the start of the next group's rows.
 #include <algorithm>
+#include <bit>
 
 #include "cpu/groups-inl.h"
 #include "cpu/rows-inl.h"
@@ -31,8 +32,8 @@ class TokenSum {
             batch.begin[token + 1] - batch.begin[token] == g.slots.top_k},
         out_(g.out + (batch.first_token + token) * g.out_step) {
     // Streaming stores need aligned addresses, and full lines to be of use.
-    if (store == Store::kStreaming)
-      head_ = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(out_) & 63);
+    const bool streaming = store == Store::kStreaming;
+    head_ = streaming ? static_cast<int64_t>(-reinterpret_cast<uintptr_t>(out_) & 63) : 0;
     num_lines_ = (g.row_bytes - head_) / line_bytes();
   }
 
@@ -77,21 +78,26 @@ class TokenSum {
       zero_line<store>(head_ + line * line_bytes(), out_);
     }
   }
-  HWY_NOINLINE void copy_lines(int64_t begin, int64_t end, Ahead ahead) const {
-    const TokenSum token = *this;
-    int64_t h = begin * line_bytes();
-    for (; begin + 2 <= end; begin += 2, h += 2 * line_bytes()) {
-      ahead.fetch(0, h);
-      ahead.fetch(0, h + line_bytes());
-      for (int64_t pair = 0; pair < 2 * kLineVectors; pair += kPair) {
-        copy_vectors<T, store, kPair>(token.in_, token.head_ + h + pair * vector_bytes(),
-                                      token.out_);
+  HWY_INLINE void copy_lines(int64_t begin, int64_t end, const Ahead& ahead) const {
+    const int64_t step = line_bytes(), first = begin * step;
+    const uint8_t* row = in_.rows[0] + head_ + first;
+    const uint8_t* next = ahead.rows[0] + ahead.shift + first;
+    uint8_t* out = out_ + head_ + first;
+    const bool start_negative = in_.start_negative;
+    int64_t left = end - begin;
+    for (; left >= 2; left -= 2) {
+      fetch_line(next);
+      fetch_line(next + step);
+      for (int64_t i = 0; i < 2 * kLineVectors; i += kPair) {
+        copy_vectors<T, store, kPair>(row, start_negative, out);
+        row += kPair * vector_bytes(), out += kPair * vector_bytes();
       }
+      next += 2 * step;
     }
-    if (begin == end) return;
-    ahead.fetch(0, h);
+    if (left < 1) return;
+    fetch_line(next);
     for (int64_t i = 0; i < kLineVectors; ++i) {
-      copy_vectors<T, store, 1>(token.in_, token.head_ + h + i * vector_bytes(), token.out_);
+      copy_vectors<T, store, 1>(row + i * vector_bytes(), start_negative, out + i * vector_bytes());
     }
   }
   template <int Count>
@@ -109,22 +115,33 @@ class TokenSum {
 
   Rows in_;
   uint8_t* out_;
-  int64_t head_ = 0, num_lines_;
+  int64_t head_, num_lines_;
 };
+
+// Whether some token has a head or a tail.
+template <Store store>
+bool has_ends(const Gather& g) {
+  const int64_t out = static_cast<int64_t>(reinterpret_cast<uintptr_t>(g.out));
+  return g.row_bytes % line_bytes() || (store == Store::kStreaming && (out | g.out_step) % 64);
+}
+
+// How far before a row's turn its lines are asked for: the less, the more rows are read together.
+inline int64_t ahead_bytes(int64_t num_rows) {
+  return std::max(kRowAheadBytes,
+                  kGroupAheadBytes >> std::bit_width(static_cast<uint64_t>(num_rows)));
+}
 
 // Sums a group, and asks for the first lines of the next one.
 template <class T, Store store>
-HWY_INLINE void sum_group(const Gather& g, const Group& group, const Group& next) {
+HWY_INLINE void sum_group(const Gather& g, const Group& group, const Group& next, bool has_ends) {
   TokenSum<T, store> tokens[kMaxGroup];
   const int64_t num_tokens = group.end - group.begin;
   for (int64_t i = 0; i < num_tokens; ++i) {
     tokens[i] = TokenSum<T, store>(g, *group.batch, group.begin + i);
-    tokens[i].head();
+    if (has_ends) tokens[i].head();
   }
   const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
-  const int64_t ahead =
-      std::min(num_lines,
-               std::max(kRowAheadBytes, kGroupAheadBytes / (group.num_rows() + 1)) / line_bytes());
+  const int64_t ahead = std::min(num_lines, ahead_bytes(group.num_rows()) / line_bytes());
   const int64_t turn = num_tokens == 1 ? num_lines : std::min(num_lines, kTurnBytes / line_bytes());
   const auto pass = [&](int64_t begin, int64_t end, const Group& from, int64_t shift) HWY_ATTR {
     const int64_t num_rows = from.num_rows();
@@ -145,7 +162,7 @@ HWY_INLINE void sum_group(const Gather& g, const Group& group, const Group& next
   for (int64_t i = group.num_rows(); i < next.num_rows(); ++i) {
     for (int64_t line = 0; line < ahead; ++line) fetch_line(next.rows()[i] + line * line_bytes());
   }
-  for (int64_t i = 0; i < num_tokens; ++i) tokens[i].tail(g.row_bytes);
+  for (int64_t i = 0; has_ends && i < num_tokens; ++i) tokens[i].tail(g.row_bytes);
 }
 
 HWY_INLINE void fetch_group(const Group& group, int64_t bytes) {
@@ -165,6 +182,7 @@ HWY_INLINE void sum_short_group(const Gather& g, const Group& group) {
 template <class T, Store store>
 void gather(const Gather& g) {
   const bool is_short = g.row_bytes < 64 + static_cast<int64_t>(hn::Lanes(Bytes()));
+  const bool ends = has_ends<store>(g);
   Groups groups(g);
   Group group = groups.next();
   fetch_group(group, std::min(g.row_bytes, kRowAheadBytes));
@@ -173,7 +191,7 @@ void gather(const Gather& g) {
     if (is_short) {
       sum_short_group<T>(g, group);
     } else {
-      sum_group<T, store>(g, group, next);
+      sum_group<T, store>(g, group, next, ends);
     }
     group = next;
   }

@@ -243,10 +243,10 @@ HWY_NOINLINE void sum_vector(const Rows& in, int64_t offset, uint8_t* out) {
   sum_vectors<T, store, 1, 0>(in, offset, out, [](int64_t) {});
 }
 
-// The same for one row, without widening and narrowing. All is loaded before anything is stored: in
-// turns of one vector, the loads waited for the stores and single rows lost a fifth of their speed.
+// The sum of one row, without widening and narrowing, for N vectors; N is 1, 2 or 4. All is loaded
+// before anything is stored: in turns of one vector, single rows lost a fifth of their speed.
 template <class T, Store store, int N>
-HWY_INLINE void copy_vectors(const Rows& in, int64_t offset, uint8_t* out) {
+HWY_INLINE void copy_vectors(const uint8_t* row, bool start_negative, uint8_t* out) {
   using Bits = std::conditional_t<sizeof(T) == 2, uint16_t,
                                   std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
   const hn::Repartition<Bits, Bytes> d;
@@ -254,14 +254,13 @@ HWY_INLINE void copy_vectors(const Rows& in, int64_t offset, uint8_t* out) {
   // +0 + -0 is +0: where a slot outside takes part, what equals -0 becomes 0. Else what equals 0
   // does.
   const Bits negative_zero = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
-  const auto drop = hn::Set(d, in.start_negative ? Bits{0} : negative_zero);
-  const uint8_t* const row = in.rows[0] + offset;
+  const auto drop = hn::Set(d, start_negative ? Bits{0} : negative_zero);
   const auto get = [&](int64_t i) HWY_ATTR {
     return hn::BitCast(d, hn::LoadU(Bytes(), row + (i < N ? i : 0) * n));
   };
   const auto set = [&](int64_t i, hn::Vec<decltype(d)> bits) HWY_ATTR {
     const auto kept = hn::IfThenZeroElse(hn::Eq(bits, drop), bits);
-    if (i < N) put<store>(hn::BitCast(Bytes(), kept), out + offset + i * n);
+    if (i < N) put<store>(hn::BitCast(Bytes(), kept), out + i * n);
   };
   const auto r0 = get(0), r1 = get(1), r2 = get(2), r3 = get(3);
   set(0, r0);

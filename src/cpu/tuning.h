@@ -19,7 +19,7 @@ constexpr int64_t kMaxGroup = 16;
 constexpr int64_t kTurnBytes = 512;
 // Bytes that are asked for before they are read, of all rows of a group together, and of each row
 // at least: 2 KiB to 8 KiB were equal. Twice as much for eight rows lost up to a tenth.
-constexpr int64_t kGroupAheadBytes = 2048;
+constexpr int64_t kGroupAheadBytes = 4096;
 constexpr int64_t kRowAheadBytes = 256;
 // Rows that make a group: as many as come to so many bytes, but 4 at least (8 lost a tenth where
 // rows are long) and kMaxGroup at most (8 lost a twentieth where rows have 256 bytes).
