@@ -28,14 +28,34 @@ void parallel_workers(int num_workers, Body&& body) {
       const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 
+// Chunks that nobody has taken yet of a worker's own share.
+struct alignas(64) ChunkShare {
+  std::atomic<int64_t> next;
+  int64_t end;
+};
+constexpr int kMaxChunkShares = 64;
+
 // Calls body(chunk, worker) once for each chunk in [0, num_chunks), on at most num_workers threads.
-// Workers take the next chunk when they are done with one, so that a busy processor takes fewer.
+// Workers begin in shares of their own, so that what a processor reads and writes lies together and
+// is likely the same the next time; and then help the others, so that a busy one takes fewer.
 template <class Body>
 void parallel_chunks(int64_t num_chunks, int num_workers, Body&& body) {
-  std::atomic<int64_t> next{0};
-  parallel_workers(static_cast<int>(std::min<int64_t>(num_workers, num_chunks)), [&](int worker) {
-    for (int64_t chunk; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < num_chunks;) {
-      body(chunk, worker);
+  const int workers = static_cast<int>(std::min<int64_t>(num_workers, num_chunks));
+  const int num_shares = std::min(workers, kMaxChunkShares);
+  ChunkShare shares[kMaxChunkShares];
+  int64_t end = 0;
+  for (int i = 0; i < num_shares; ++i) {
+    shares[i].next.store(end, std::memory_order_relaxed);
+    end += num_chunks / num_shares + (i < num_chunks % num_shares);
+    shares[i].end = end;
+  }
+  parallel_workers(workers, [&](int worker) {
+    for (int i = 0; i < num_shares; ++i) {
+      ChunkShare& share = shares[(worker + i) % num_shares];
+      for (int64_t chunk;
+           (chunk = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) {
+        body(chunk, worker);
+      }
     }
   });
 }

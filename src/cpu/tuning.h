@@ -36,7 +36,7 @@ constexpr int64_t kChunkBytes = 2 << 20;
 // Chunks for each worker at least, so that a slow one leaves its share to the others.
 constexpr int64_t kChunksPerWorker = 4;
 // Bytes of work that are worth another thread: some microseconds, what waking one costs.
-constexpr int64_t kWorkerBytes = 32 << 10;
+constexpr int64_t kWorkerBytes = 128 << 10;
 // Parts of a row that different threads take have at least this many bytes.
 constexpr int64_t kPartBytes = 2048;
 
