@@ -20,24 +20,34 @@ HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
+// Where the weights of slots are read: probs [num_tokens, top_k], with strides in elements.
+struct WeightSource {
+  DType dtype;
+  const void* probs;
+  int64_t token_stride, stride;
+};
+
 // Where slots are read and where they lead.
 struct SlotSource {
   DType index_dtype;
   const void* indices;
   int64_t index_stride;
   EpRange window;
-  int64_t top_k;  // at most kMaxRows
+  int64_t top_k;           // at most kMaxRows
+  WeightSource weights{};  // where slots are weighted
 };
 
-// Slots inside the window, in slot order.
+// Slots inside the window, in slot order. Weighted ones of weight 0 are left out.
+template <class Weight>
 struct Batch {
   Batch() { begin[0] = 0; }  // empty
 
   int64_t first_token, num_tokens = 0;
-  int32_t begin[kBatchSlots + 1];      // token i has the slots [begin[i], begin[i + 1])
-  int32_t slot[kMaxRows];              // counted from the first token's first
-  int64_t row[kMaxRows];               // of the window
-  uint64_t inside[kMaxRows / 64 + 1];  // a bit for each slot
+  int32_t begin[kBatchSlots + 1];     // token i has the slots [begin[i], begin[i + 1])
+  int32_t slot[kMaxRows];             // counted from the first token's first
+  int64_t row[kMaxRows];              // of the window
+  Weight weights[kMaxRows];           // widened probs
+  uint64_t taken[kMaxRows / 64 + 1];  // a bit for each slot
 
   int64_t num_rows() const { return begin[num_tokens]; }
 };
@@ -68,8 +78,41 @@ HWY_INLINE uint64_t bits_inside(const uint8_t* indices, const EpRange& window) {
   return bits;
 }
 
-template <class Index>
-HWY_INLINE int64_t pack_slots(const SlotSource& source, int64_t num_slots, Batch& batch) {
+// A bit for each of `count` weights, at most 64, that is not 0. NaN is not.
+template <class Weight>
+HWY_INLINE uint64_t bits_not_zero(const Weight* weights, int64_t count) {
+  const hn::CappedTag<Weight, 8> d;
+  const int64_t lanes = count == 64 ? static_cast<int64_t>(hn::Lanes(d)) : 65;
+  uint64_t bits = 0;
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    uint8_t few[8] = {};
+    hn::StoreMaskBits(d, hn::Ne(hn::LoadU(d, weights + i), hn::Zero(d)), few);
+    bits |= uint64_t{few[0]} << i;
+  }
+  for (; i < count; ++i) bits |= uint64_t{weights[i] != 0} << i;
+  return bits;
+}
+
+// The weights of all slots of some tokens.
+template <class Weight>
+HWY_INLINE void widen_probs(const SlotSource& source, int64_t first_token, int64_t num_tokens,
+                            Weight* weights) {
+  const WeightSource& from = source.weights;
+  visit_float(from.dtype, [&](auto prob) {
+    using Prob = decltype(prob);
+    for (int64_t token = first_token; token < first_token + num_tokens; ++token) {
+      const auto* probs =
+          static_cast<const char*>(from.probs) + token * from.token_stride * int64_t{sizeof(Prob)};
+      for (int64_t k = 0; k < source.top_k; ++k) {
+        *weights++ = static_cast<Weight>(widen(load<Prob>(probs, k * from.stride)));
+      }
+    }
+  });
+}
+
+template <class Index, class Weight>
+HWY_INLINE int64_t pack_slots(const SlotSource& source, int64_t num_slots, Batch<Weight>& batch) {
   const bool vectors =
       sizeof(Index) == 4 && source.index_stride == 1 && source.window.end <= INT32_MAX;
   int64_t n = 0;
@@ -82,8 +125,10 @@ HWY_INLINE int64_t pack_slots(const SlotSource& source, int64_t num_slots, Batch
         vectors && count == 64
             ? bits_inside(indices, source.window)
             : bits_inside(Slots<Index>(indices, source.index_stride, source.window, 0), count);
-    batch.inside[first / 64] = bits;
+    if constexpr (kWeighted<Weight>) bits &= bits_not_zero(batch.weights + first, count);
+    batch.taken[first / 64] = bits;
     const auto take = [&](int64_t i) {
+      if constexpr (kWeighted<Weight>) batch.weights[n] = batch.weights[first + i];
       batch.slot[n] = static_cast<int32_t>(first + i);
       batch.row[n++] = load<Index>(indices, i * source.index_stride) - source.window.begin;
     };
@@ -93,7 +138,7 @@ HWY_INLINE int64_t pack_slots(const SlotSource& source, int64_t num_slots, Batch
       for (; bits; bits &= bits - 1) take(std::countr_zero(bits));
     }
   }
-  batch.inside[(num_slots + 63) / 64] = 0;
+  batch.taken[(num_slots + 63) / 64] = 0;
   return n;
 }
 
@@ -111,8 +156,10 @@ HWY_INLINE int64_t count_bits(const uint64_t* words, int64_t begin, int64_t end)
 }
 
 // Packs the slots of the tokens [first_token, first_token + num_tokens).
+template <class Weight>
 HWY_NOINLINE void pack(const SlotSource& source, int64_t first_token, int64_t num_tokens,
-                       Batch& batch) {
+                       Batch<Weight>& batch) {
+  if constexpr (kWeighted<Weight>) widen_probs(source, first_token, num_tokens, batch.weights);
   batch.first_token = first_token;
   batch.num_tokens = num_tokens;
   const int64_t num_slots = num_tokens * source.top_k;
@@ -123,8 +170,7 @@ HWY_NOINLINE void pack(const SlotSource& source, int64_t first_token, int64_t nu
   const bool all = n == num_slots;
   for (int64_t i = 0; i < num_tokens; ++i) {
     const int64_t first = i * source.top_k;
-    const int64_t count =
-        all ? source.top_k : count_bits(batch.inside, first, first + source.top_k);
+    const int64_t count = all ? source.top_k : count_bits(batch.taken, first, first + source.top_k);
     batch.begin[i + 1] = batch.begin[i] + static_cast<int32_t>(count);
   }
 }

@@ -23,12 +23,13 @@ namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
 // One token's sums.
-template <class T, Store store>
+template <class T, class Weight, Store store>
 class TokenSum {
  public:
   TokenSum() = default;
-  HWY_INLINE TokenSum(const Gather& g, const RowBatch& batch, int64_t token)
-      : in_{batch.rows + batch.begin[token], batch.begin[token + 1] - batch.begin[token],
+  HWY_INLINE TokenSum(const Gather& g, const RowBatch<Weight>& batch, int64_t token)
+      : in_{batch.rows + batch.begin[token], batch.weights + batch.begin[token],
+            batch.begin[token + 1] - batch.begin[token],
             batch.begin[token + 1] - batch.begin[token] == g.slots.top_k},
         out_(g.out + (batch.first_token + token) * g.out_step) {
     // Streaming stores need aligned addresses, and full lines to be of use.
@@ -49,7 +50,7 @@ class TokenSum {
       case 0:
         return zero_lines(begin, end);
       case 1:
-        return copy_lines(begin, end, ahead);
+        return one_row_lines(begin, end, ahead);
       case 2:
         return sum_lines<2>(begin, end, ahead);
       case 4:
@@ -78,18 +79,19 @@ class TokenSum {
       zero_line<store>(head_ + line * line_bytes(), out_);
     }
   }
-  HWY_INLINE void copy_lines(int64_t begin, int64_t end, const Ahead& ahead) const {
+  HWY_INLINE void one_row_lines(int64_t begin, int64_t end, const Ahead& ahead) const {
     const int64_t step = line_bytes(), first = begin * step;
     const uint8_t* row = in_.rows[0] + head_ + first;
     const uint8_t* next = ahead.rows[0] + ahead.shift + first;
     uint8_t* out = out_ + head_ + first;
+    const Weight weight = in_.weights[0];
     const bool start_negative = in_.start_negative;
     int64_t left = end - begin;
     for (; left >= 2; left -= 2) {
       fetch_line(next);
       fetch_line(next + step);
       for (int64_t i = 0; i < 2 * kLineVectors; i += kPair) {
-        copy_vectors<T, store, kPair>(row, start_negative, out);
+        one_row_vectors<T, store, kPair>(row, weight, start_negative, out);
         row += kPair * vector_bytes(), out += kPair * vector_bytes();
       }
       next += 2 * step;
@@ -97,7 +99,8 @@ class TokenSum {
     if (left < 1) return;
     fetch_line(next);
     for (int64_t i = 0; i < kLineVectors; ++i) {
-      copy_vectors<T, store, 1>(row + i * vector_bytes(), start_negative, out + i * vector_bytes());
+      one_row_vectors<T, store, 1>(row + i * vector_bytes(), weight, start_negative,
+                                   out + i * vector_bytes());
     }
   }
   template <int Count>
@@ -110,10 +113,10 @@ class TokenSum {
   }
   static int64_t vector_bytes() { return static_cast<int64_t>(hn::Lanes(Bytes())); }
 
-  // Vectors of two lines that are copied at once.
+  // Vectors of two lines that are loaded at once.
   static constexpr int kPair = kLineVectors < 2 ? 2 : 4;
 
-  Rows in_;
+  Rows<Weight> in_;
   uint8_t* out_;
   int64_t head_, num_lines_;
 };
@@ -132,18 +135,20 @@ inline int64_t ahead_bytes(int64_t num_rows) {
 }
 
 // Sums a group, and asks for the first lines of the next one.
-template <class T, Store store>
-HWY_INLINE void sum_group(const Gather& g, const Group& group, const Group& next, bool has_ends) {
-  TokenSum<T, store> tokens[kMaxGroup];
+template <class T, Store store, class Weight>
+HWY_INLINE void sum_group(const Gather& g, const Group<Weight>& group, const Group<Weight>& next,
+                          bool has_ends) {
+  TokenSum<T, Weight, store> tokens[kMaxGroup];
   const int64_t num_tokens = group.end - group.begin;
   for (int64_t i = 0; i < num_tokens; ++i) {
-    tokens[i] = TokenSum<T, store>(g, *group.batch, group.begin + i);
+    tokens[i] = TokenSum<T, Weight, store>(g, *group.batch, group.begin + i);
     if (has_ends) tokens[i].head();
   }
   const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
   const int64_t ahead = std::min(num_lines, ahead_bytes(group.num_rows()) / line_bytes());
   const int64_t turn = num_tokens == 1 ? num_lines : std::min(num_lines, kTurnBytes / line_bytes());
-  const auto pass = [&](int64_t begin, int64_t end, const Group& from, int64_t shift) HWY_ATTR {
+  const auto pass = [&](int64_t begin, int64_t end, const Group<Weight>& from,
+                        int64_t shift) HWY_ATTR {
     const int64_t num_rows = from.num_rows();
     const uint8_t* const* const rows = from.rows();
     for (int64_t line = begin; line < end; line += turn) {
@@ -165,29 +170,30 @@ HWY_INLINE void sum_group(const Gather& g, const Group& group, const Group& next
   for (int64_t i = 0; has_ends && i < num_tokens; ++i) tokens[i].tail(g.row_bytes);
 }
 
-HWY_INLINE void fetch_group(const Group& group, int64_t bytes) {
+template <class Weight>
+HWY_INLINE void fetch_group(const Group<Weight>& group, int64_t bytes) {
   for (int64_t h = 0; h < bytes; h += line_bytes()) {
     for (int64_t i = 0; i < group.num_rows(); ++i) fetch_line(group.rows()[i] + h);
   }
 }
 
 // A row shorter than what head and tail step over goes through buffers.
-template <class T>
-HWY_INLINE void sum_short_group(const Gather& g, const Group& group) {
+template <class T, class Weight>
+HWY_INLINE void sum_short_group(const Gather& g, const Group<Weight>& group) {
   for (int64_t i = group.begin; i < group.end; ++i) {
-    TokenSum<T, Store::kCached>(g, *group.batch, i).short_row(g.row_bytes);
+    TokenSum<T, Weight, Store::kCached>(g, *group.batch, i).short_row(g.row_bytes);
   }
 }
 
-template <class T, Store store>
+template <class T, class Weight, Store store>
 void gather(const Gather& g) {
   const bool is_short = g.row_bytes < 64 + static_cast<int64_t>(hn::Lanes(Bytes()));
   const bool ends = has_ends<store>(g);
-  Groups groups(g);
-  Group group = groups.next();
+  Groups<Weight> groups(g);
+  Group<Weight> group = groups.next();
   fetch_group(group, std::min(g.row_bytes, kRowAheadBytes));
   while (group.begin < group.end) {
-    const Group next = groups.next();
+    const Group<Weight> next = groups.next();
     if (is_short) {
       sum_short_group<T>(g, group);
     } else {
@@ -199,9 +205,9 @@ void gather(const Gather& g) {
   if (store == Store::kStreaming) hwy::FlushStream();
 }
 
-template <class T>
+template <class T, class Weight>
 void gather(const Gather& g, bool streaming) {
-  streaming ? gather<T, Store::kStreaming>(g) : gather<T, Store::kCached>(g);
+  streaming ? gather<T, Weight, Store::kStreaming>(g) : gather<T, Weight, Store::kCached>(g);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -27,20 +27,22 @@ struct Gather {
   uint8_t* out;  // token 0
   int64_t out_step;
   // One number per row that goes to its slot, and 0 to slots outside; none where `probs` is null.
-  DType probs_dtype;
-  const void* probs;
-  int64_t probs_stride;
-  void* probs_out;
+  DType probs_dtype{};
+  const void* probs = nullptr;
+  int64_t probs_stride = 0;
+  void* probs_out = nullptr;
 };
 
 // A batch, and where its rows lie.
-struct RowBatch : Batch {
+template <class Weight>
+struct RowBatch : Batch<Weight> {
   const uint8_t* rows[kMaxRows];
 };
 
 // Tokens that are read together: [begin, end) of a batch.
+template <class Weight>
 struct Group {
-  const RowBatch* batch;
+  const RowBatch<Weight>* batch;
   int64_t begin, end;
 
   int64_t first_row() const { return batch->begin[begin]; }
@@ -50,6 +52,7 @@ struct Group {
 
 // The groups of a gather, one after another. A group stays valid until the next but one is asked
 // for: batches take turns in two places.
+template <class Weight>
 class Groups {
  public:
   explicit Groups(const Gather& g)
@@ -61,7 +64,7 @@ class Groups {
         wanted_rows_(std::clamp(kGroupBytes / (g.row_bytes + 1), kGroupRows, kMaxGroup)) {}
 
   // An empty one at the end.
-  HWY_INLINE Group next() {
+  HWY_INLINE Group<Weight> next() {
     if (position_ == batch().num_tokens) fill_other();
     const int64_t begin = position_;
     const int64_t most = std::min(batch().num_tokens, begin + kMaxGroup);
@@ -76,11 +79,13 @@ class Groups {
     return {&batch(), begin, position_};
   }
   void finish() const {
-    for (const RowBatch& batch : batches_) copy_probs(batch);
+    for (const Batch& batch : batches_) copy_probs(batch);
   }
 
  private:
-  RowBatch& batch() { return batches_[current_]; }
+  using Batch = RowBatch<Weight>;
+
+  Batch& batch() { return batches_[current_]; }
 
   HWY_NOINLINE void fill_other() {
     current_ = 1 - current_;
@@ -91,7 +96,7 @@ class Groups {
     position_ = 0;
     find_rows(batch());
   }
-  void find_rows(RowBatch& batch) const {
+  void find_rows(Batch& batch) const {
     const int64_t n = batch.num_rows();
     for (int64_t i = 0; i < n; ++i)
       batch.rows[i] = gather_.input + batch.row[i] * gather_.input_step;
@@ -102,7 +107,7 @@ class Groups {
     }
   }
   // Long after they were asked for.
-  void copy_probs(const RowBatch& batch) const {
+  void copy_probs(const Batch& batch) const {
     if (!gather_.probs) return;
     visit_bytes(gather_.probs_dtype, [&](auto bits) {
       using Bits = decltype(bits);
@@ -122,7 +127,7 @@ class Groups {
 
   const Gather& gather_;
   int64_t next_token_, batch_tokens_, wanted_rows_;
-  RowBatch batches_[2];
+  Batch batches_[2];
   int current_ = 0;
   int64_t position_ = 0;
 };

@@ -40,7 +40,7 @@ inline void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGrad
       .probs_stride = p.probs_stride,
       .probs_out = at.probs_grad,
   };
-  visit_float(p.tokens_dtype, [&](auto t) { gather<decltype(t)>(g, streaming); });
+  visit_float(p.tokens_dtype, [&](auto t) { gather<decltype(t), NoWeight>(g, streaming); });
 }
 
 inline void run(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,

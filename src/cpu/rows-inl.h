@@ -68,17 +68,27 @@ struct Lanes<BF16> {
     return hn::BitCast(Bytes(),
                        hn::Or(hn::ShiftRight<16>(round(even)), hn::And(round(odd), upper())));
   }
+  // The same for numbers whose NaNs end in 16 zeros, as NaNs of products do where both factors' do:
+  // rounding leaves those NaNs.
+  static HWY_INLINE Raw join_products(Sum even, Sum odd) {
+    return hn::BitCast(Bytes(), hn::Or(hn::ShiftRight<16>(round_number(even)),
+                                       hn::And(round_number(odd), upper())));
+  }
 
  private:
   static HWY_INLINE hn::Vec<Words> upper() { return hn::Set(Words(), 0xFFFF0000u); }
   // The upper half of each lane is the rounded value.
   static HWY_INLINE hn::Vec<Words> round(Sum sum) {
     const Words d;
+    const auto is_nan = hn::RebindMask(d, hn::IsNaN(sum));
+    return hn::IfThenElse(is_nan, hn::Or(hn::BitCast(d, sum), hn::Set(d, 0x400000)),
+                          round_number(sum));
+  }
+  static HWY_INLINE hn::Vec<Words> round_number(Sum sum) {
+    const Words d;
     const auto bits = hn::BitCast(d, sum);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
-    const auto rounded = hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), odd);
-    const auto is_nan = hn::RebindMask(d, hn::IsNaN(sum));
-    return hn::IfThenElse(is_nan, hn::Or(bits, hn::Set(d, 0x400000)), rounded);
+    return hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), odd);
   }
 };
 
@@ -119,6 +129,7 @@ struct Lanes<F16> {
 #endif
   }
 #endif
+  static HWY_INLINE Raw join_products(Sum a, Sum b) { return join(a, b); }
 
  private:
   using HalfBytes = hn::Half<Bytes>;
@@ -162,9 +173,28 @@ struct Lanes<F16> {
   }
 };
 
-// Rows that are summed together: `count` addresses, and +0 or -0 to start from.
+// The weight of rows that are summed as they are; other rows have weights of the accumulators'
+// type.
+struct NoWeight {};
+
+template <class Weight>
+constexpr bool kWeighted = !std::is_same_v<Weight, NoWeight>;
+
+// An accumulator of a row, as it is added.
+template <class Acc, class Weight>
+HWY_INLINE hn::Vec<Acc> weighed(hn::Vec<Acc> numbers, [[maybe_unused]] Weight weight) {
+  if constexpr (kWeighted<Weight>) {
+    return hn::Mul(numbers, hn::Set(Acc(), weight));
+  } else {
+    return numbers;
+  }
+}
+
+// Rows that are summed together: `count` addresses and weights, and +0 or -0 to start from.
+template <class Weight>
 struct Rows {
   const uint8_t* const* rows;
+  const Weight* weights;
   int64_t count;
   bool start_negative;  // -0, which addition ignores; else +0, which a slot outside contributes
 };
@@ -205,25 +235,27 @@ HWY_INLINE void put(Raw raw, uint8_t* out) {
 
 // out[offset, offset + N vectors) = the sum of the rows there; N is 1, 2 or 4. A Count that is
 // known saves the loop's end, and a branch that random counts would mislead.
-template <class T, Store store, int N, int Count, class Fetch>
-HWY_INLINE void sum_vectors(const Rows& in, int64_t offset, uint8_t* out, Fetch&& fetch) {
+template <class T, Store store, int N, int Count, class Weight, class Fetch>
+HWY_INLINE void sum_vectors(const Rows<Weight>& in, int64_t offset, uint8_t* out, Fetch&& fetch) {
   using L = Lanes<T>;
+  using Acc = typename L::Acc;
   const Bytes d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d));
-  const auto start = hn::Set(typename L::Acc(), in.start_negative ? -0.0f : 0.0f);
+  const auto start = hn::Set(Acc(), in.start_negative ? -0.0f : 0.0f);
   auto a0 = start, a1 = start, a2 = start, a3 = start;
   auto b0 = start, b1 = start, b2 = start, b3 = start;
-  const auto add = [](auto& a, auto& b, Raw raw) HWY_ATTR {
-    a = hn::Add(a, L::first(raw));
-    if constexpr (L::kSplit) b = hn::Add(b, L::second(raw));
+  const auto add = [](auto& a, auto& b, Raw raw, Weight weight) HWY_ATTR {
+    a = hn::Add(a, weighed<Acc>(L::first(raw), weight));
+    if constexpr (L::kSplit) b = hn::Add(b, weighed<Acc>(L::second(raw), weight));
   };
   const auto add_row = [&](int64_t i) HWY_ATTR {
     fetch(i);
     const uint8_t* row = in.rows[i] + offset;
-    add(a0, b0, hn::LoadU(d, row));
-    if constexpr (N > 1) add(a1, b1, hn::LoadU(d, row + n));
-    if constexpr (N > 2) add(a2, b2, hn::LoadU(d, row + 2 * n));
-    if constexpr (N > 2) add(a3, b3, hn::LoadU(d, row + 3 * n));
+    const Weight weight = in.weights[i];
+    add(a0, b0, hn::LoadU(d, row), weight);
+    if constexpr (N > 1) add(a1, b1, hn::LoadU(d, row + n), weight);
+    if constexpr (N > 2) add(a2, b2, hn::LoadU(d, row + 2 * n), weight);
+    if constexpr (N > 2) add(a3, b3, hn::LoadU(d, row + 3 * n), weight);
   };
   if constexpr (Count == 0) {
     for (int64_t i = 0; i < in.count; ++i) add_row(i);
@@ -246,8 +278,8 @@ HWY_INLINE void sum_vectors(const Rows& in, int64_t offset, uint8_t* out, Fetch&
 }
 
 // Not inlined: heads and tails call it from several places.
-template <class T, Store store>
-HWY_NOINLINE void sum_vector(const Rows& in, int64_t offset, uint8_t* out) {
+template <class T, Store store, class Weight>
+HWY_NOINLINE void sum_vector(const Rows<Weight>& in, int64_t offset, uint8_t* out) {
   sum_vectors<T, store, 1, 0>(in, offset, out, [](int64_t) {});
 }
 
@@ -277,6 +309,18 @@ HWY_INLINE void copy_vectors(const uint8_t* row, bool start_negative, uint8_t* o
   set(3, r3);
 }
 
+// The same with a weight, or without.
+template <class T, Store store, int N, class Weight>
+HWY_INLINE void one_row_vectors(const uint8_t* row, Weight weight, bool start_negative,
+                                uint8_t* out) {
+  if constexpr (kWeighted<Weight>) {
+    const Rows<Weight> in{&row, &weight, 1, start_negative};
+    sum_vectors<T, store, N, 1>(in, 0, out, [](int64_t) {});
+  } else {
+    copy_vectors<T, store, N>(row, start_negative, out);
+  }
+}
+
 template <Store store>
 HWY_INLINE void zero_line(int64_t offset, uint8_t* out) {
   for (int64_t i = 0; i < kLineVectors; ++i) {
@@ -285,18 +329,19 @@ HWY_INLINE void zero_line(int64_t offset, uint8_t* out) {
 }
 
 // Fewer bytes than a vector, through copies of full vectors.
-template <class T>
-HWY_NOINLINE void sum_bytes(const Rows& in, int64_t offset, size_t bytes, uint8_t* out) {
+template <class T, class Weight>
+HWY_NOINLINE void sum_bytes(const Rows<Weight>& in, int64_t offset, size_t bytes, uint8_t* out) {
   using L = Lanes<T>;
+  using Acc = typename L::Acc;
   const Bytes d;
   HWY_ALIGN uint8_t buffer[HWY_MAX_BYTES] = {};
-  const auto start = hn::Set(typename L::Acc(), in.start_negative ? -0.0f : 0.0f);
+  const auto start = hn::Set(Acc(), in.start_negative ? -0.0f : 0.0f);
   auto a = start, b = start;
   for (int64_t i = 0; i < in.count; ++i) {
     std::memcpy(buffer, in.rows[i] + offset, bytes);
     const Raw raw = hn::Load(d, buffer);
-    a = hn::Add(a, L::first(raw));
-    if constexpr (L::kSplit) b = hn::Add(b, L::second(raw));
+    a = hn::Add(a, weighed<Acc>(L::first(raw), in.weights[i]));
+    if constexpr (L::kSplit) b = hn::Add(b, weighed<Acc>(L::second(raw), in.weights[i]));
   }
   if constexpr (L::kSplit) {
     hn::Store(L::join(a, b), d, buffer);
@@ -307,8 +352,8 @@ HWY_NOINLINE void sum_bytes(const Rows& in, int64_t offset, size_t bytes, uint8_
 }
 
 // A row of any length, however short.
-template <class T>
-HWY_NOINLINE void sum_short_row(const Rows& in, int64_t row_bytes, uint8_t* out) {
+template <class T, class Weight>
+HWY_NOINLINE void sum_short_row(const Rows<Weight>& in, int64_t row_bytes, uint8_t* out) {
   const int64_t n = static_cast<int64_t>(hn::Lanes(Bytes()));
   int64_t h = 0;
   for (; h + n <= row_bytes; h += n) sum_vector<T, Store::kCached>(in, h, out);
