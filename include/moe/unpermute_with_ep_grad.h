@@ -2,9 +2,8 @@
 //
 //   permuted_tokens_grad[s - begin] = unpermuted_tokens_grad[t] * probs[t, k]
 //       for every slot in the window whose prob is not 0; every other row is +0
-//   probs_grad[t, k] = begin <= s < end ? dot(permuted_tokens[s - begin],
-//   unpermuted_tokens_grad[t])
-//                                       : 0
+//   probs_grad[t, k] =
+//       begin <= s < end ? dot(permuted_tokens[s - begin], unpermuted_tokens_grad[t]) : 0
 //   with s = sorted_indices[t * top_k + k]; without probs every weight is 1
 //
 // Source: docs/ops/unpermute_with_ep_grad.md.

@@ -183,10 +183,17 @@ size_t workspace_bytes(const Problem& p) {
   return std::max(RowOwners::bytes(p), p.check_indices ? check_indices_bytes(p.num_slots()) : 0);
 }
 
+// Rows without elements: nothing to write, no address to read from, and every dot product is 0.
+void run_empty_rows(const Problem& p, const Pointers& at) {
+  if (!p.has_probs_grad || p.num_slots() == 0) return;
+  std::memset(at.probs_grad, 0, static_cast<size_t>(p.num_slots() * dtype_bytes(p.probs_dtype)));
+}
+
 void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunSlots* run_slots) {
   if (p.check_indices) {
     check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_slots(), workspace);
   }
+  if (p.hidden_size == 0) return run_empty_rows(p, at);
   RowOwners owners(p, workspace);
   find_owners(p, at, owners);
   const Cut cut = cut_of(p);
