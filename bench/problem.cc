@@ -68,7 +68,9 @@ void Problem::check_token(int64_t token) const {
     }
     const double got =
         to_double(c.dtype, tokens_grad_ + (token * c.hidden_size + h) * dtype_bytes(c.dtype));
-    const double allowed = half_unit(c.dtype) * std::abs(sum) + 0x1p-23 * magnitude;
+    // Each of top_k additions rounds in float32.
+    const double additions = static_cast<double>(c.top_k) * 0x1p-24 * magnitude;
+    const double allowed = half_unit(c.dtype) * std::abs(sum) + additions;
     if (!(std::abs(got - sum) <= allowed)) {
       throw std::runtime_error("wrong answer: tokens_grad[" + std::to_string(token) + ", " +
                                std::to_string(h) + "] is " + std::to_string(got) +
