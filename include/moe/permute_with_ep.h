@@ -72,6 +72,10 @@ class MOE_API PermuteWithEp {
   // Checks everything that needs no address, chooses the kernel. Throws InvalidArgument.
   static PermuteWithEp plan(const Args& args, const Engine& engine = {});
 
+  // Copies share the plan. A move is a copy too, so what it leaves behind is still a plan.
+  PermuteWithEp(const PermuteWithEp&) = default;
+  PermuteWithEp& operator=(const PermuteWithEp&) = default;
+
   // Checks the addresses: NullArgument where one is missing, InvalidArgument where an output
   // overlaps an input or another output.
   BoundCall bind(const Pointers& pointers) const;

@@ -66,6 +66,10 @@ class MOE_API PermuteWithEpGrad {
   // Checks everything that needs no address, chooses the kernel. Throws InvalidArgument.
   static PermuteWithEpGrad plan(const Args& args, const Engine& engine = {});
 
+  // Copies share the plan. A move is a copy too, so what it leaves behind is still a plan.
+  PermuteWithEpGrad(const PermuteWithEpGrad&) = default;
+  PermuteWithEpGrad& operator=(const PermuteWithEpGrad&) = default;
+
   // Checks the addresses: NullArgument where one is missing, InvalidArgument where an output
   // overlaps an input or another output.
   BoundCall bind(const Pointers& pointers) const;

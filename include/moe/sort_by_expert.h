@@ -56,6 +56,10 @@ class MOE_API SortByExpert {
   // Checks everything that needs no address. Throws InvalidArgument.
   static SortByExpert plan(const Args& args, const Engine& engine = {});
 
+  // Copies share the plan. A move is a copy too, so what it leaves behind is still a plan.
+  SortByExpert(const SortByExpert&) = default;
+  SortByExpert& operator=(const SortByExpert&) = default;
+
   // Checks the addresses: NullArgument where one is missing, InvalidArgument where an output
   // overlaps an input or another output.
   BoundCall bind(const Pointers& pointers) const;

@@ -62,6 +62,10 @@ class MOE_API UnpermuteWithEp {
   // Checks everything that needs no address, chooses the kernel. Throws InvalidArgument.
   static UnpermuteWithEp plan(const Args& args, const Engine& engine = {});
 
+  // Copies share the plan. A move is a copy too, so what it leaves behind is still a plan.
+  UnpermuteWithEp(const UnpermuteWithEp&) = default;
+  UnpermuteWithEp& operator=(const UnpermuteWithEp&) = default;
+
   // Checks the addresses: NullArgument where one is missing, InvalidArgument where the output
   // overlaps an input.
   BoundCall bind(const Pointers& pointers) const;

@@ -73,6 +73,10 @@ class MOE_API UnpermuteWithEpGrad {
   // Checks everything that needs no address, chooses the kernel. Throws InvalidArgument.
   static UnpermuteWithEpGrad plan(const Args& args, const Engine& engine = {});
 
+  // Copies share the plan. A move is a copy too, so what it leaves behind is still a plan.
+  UnpermuteWithEpGrad(const UnpermuteWithEpGrad&) = default;
+  UnpermuteWithEpGrad& operator=(const UnpermuteWithEpGrad&) = default;
+
   // Checks the addresses: NullArgument where one is missing, InvalidArgument where an output
   // overlaps an input or another output.
   BoundCall bind(const Pointers& pointers) const;

@@ -69,6 +69,60 @@ struct Layer {
     return tokens_grad;
   }
 
+  // The probs alone, beside tokens of no numbers.
+  Numbers permute_probs(const Numbers& probs, EpRange window) {
+    const int64_t num_rows = window.end - window.begin;
+    Numbers row_probs(static_cast<size_t>(num_rows), NAN);
+    sorted_indices.resize(slots_size());
+    run(moe::PermuteWithEp::plan(
+            {.tokens = f64({num_tokens, 0}),
+             .indices = TensorDesc::contiguous(DType::kI32, {num_tokens, top_k}),
+             .probs = f64({num_tokens, top_k}),
+             .ep_range = window,
+             .permuted_tokens = f64({num_rows, 0}),
+             .sorted_indices = TensorDesc::contiguous(DType::kI32, {num_slots()}),
+             .permuted_probs = f64({num_rows})}),
+        moe::PermuteWithEp::Pointers{.indices = experts.data(),
+                                     .probs = probs.data(),
+                                     .sorted_indices = sorted_indices.data(),
+                                     .permuted_probs = row_probs.data()});
+    return row_probs;
+  }
+
+  Numbers permute_probs_grad(const Numbers& row_probs_grad, EpRange window) const {
+    const int64_t num_rows = window.end - window.begin;
+    Numbers probs_grad(slots_size(), NAN);
+    run(moe::PermuteWithEpGrad::plan(
+            {.permuted_tokens_grad = f64({num_rows, 0}),
+             .sorted_indices = TensorDesc::contiguous(DType::kI32, {num_slots()}),
+             .permuted_probs_grad = f64({num_rows}),
+             .top_k = top_k,
+             .ep_range = window,
+             .tokens_grad = f64({num_tokens, 0}),
+             .probs_grad = f64({num_tokens, top_k})}),
+        moe::PermuteWithEpGrad::Pointers{.sorted_indices = sorted_indices.data(),
+                                         .permuted_probs_grad = row_probs_grad.data(),
+                                         .probs_grad = probs_grad.data()});
+    return probs_grad;
+  }
+
+  // The windows of the ranks, which hold the routed slots.
+  std::vector<EpRange> rank_windows(int64_t num_ranks) {
+    std::vector<int64_t> counts(16);
+    sorted_indices.resize(slots_size());
+    run(moe::SortByExpert::plan(
+            {.indices = TensorDesc::contiguous(DType::kI32, {num_tokens, top_k}),
+             .num_experts = std::ssize(counts),
+             .sorted_indices = TensorDesc::contiguous(DType::kI32, {num_slots()}),
+             .tokens_per_expert = TensorDesc::contiguous(DType::kI64, {std::ssize(counts)})}),
+        moe::SortByExpert::Pointers{experts.data(), sorted_indices.data(), counts.data()});
+    std::vector<EpRange> windows;
+    for (int64_t r = 0; r < num_ranks; ++r) {
+      windows.push_back(moe::ep_range_of_rank(counts, r, num_ranks));
+    }
+    return windows;
+  }
+
   Numbers unpermute(const Numbers& rows, const Numbers& probs, EpRange window) const {
     Numbers tokens(tokens_size(), NAN);
     run(moe::UnpermuteWithEp::plan(
@@ -217,6 +271,43 @@ TEST(FamilyProperties, GradientsAreTransposes) {
     const Layer::Gradients back = layer.unpermute_grad(grad, rows, probs, window);
     expect_near(forward, inner(rows, back.rows), "unpermute, rows");
     expect_near(forward, inner(probs, back.probs), "unpermute, probs");
+  });
+}
+
+TEST(FamilyProperties, ProbsOfRows) {
+  for_random_layers(1500, [](Layer& layer, ref::Random& random) {
+    const Numbers probs = random_numbers(layer.slots_size(), random);
+    const EpRange all{0, layer.num_slots()}, window = random_window(layer.num_slots(), random);
+    const Numbers row_probs = layer.permute_probs(probs, all);
+    EXPECT_EQ(layer.permute_probs_grad(row_probs, all), probs) << "there and back";
+    Numbers tiled, back(probs.size());
+    for (const EpRange& tile : random_tiles(layer.num_slots(), random)) {
+      const Numbers own = layer.permute_probs(probs, tile);
+      tiled.insert(tiled.end(), own.begin(), own.end());
+      add(back, layer.permute_probs_grad(own, tile));
+    }
+    EXPECT_EQ(tiled, row_probs);
+    EXPECT_EQ(back, probs);
+    const Numbers grad = random_numbers(static_cast<size_t>(window.end - window.begin), random);
+    expect_near(inner(layer.permute_probs(probs, window), grad),
+                inner(probs, layer.permute_probs_grad(grad, window)), "transpose");
+  });
+}
+
+// What the ranks give together is what the routed slots give: a prob of 0 takes the others out.
+TEST(FamilyProperties, RanksAddUpToTheRoutedSlots) {
+  for_random_layers(1000, [](Layer& layer, ref::Random& random) {
+    const Numbers tokens = random_integers(layer.tokens_size(), random);
+    const Numbers probs = random_integers(layer.slots_size(), random);
+    Numbers out(layer.tokens_size()), routed_probs = probs;
+    for (const EpRange& window : layer.rank_windows(1 + random.below(5))) {
+      add(out, layer.unpermute(layer.permute(tokens, window), probs, window));
+    }
+    for (size_t slot = 0; slot < probs.size(); ++slot) {
+      if (layer.experts[slot] < 0) routed_probs[slot] = 0;
+    }
+    const EpRange all{0, layer.num_slots()};
+    EXPECT_EQ(out, layer.unpermute(layer.permute(tokens, all), routed_probs, all));
   });
 }
 

@@ -394,5 +394,16 @@ TYPED_TEST(Hostile, RejectedByNameOrInBounds) {
   EXPECT_GT(counts.run, effort(5000) / 10);
 }
 
+TYPED_TEST(Hostile, AMovedFromPlanIsStillAPlan) {
+  using Op = typename TypeParam::Op;
+  ref::Random random(1);
+  typename Op::Args args = TypeParam::args(Sizes(random));
+  Op plan = Op::plan(args);
+  const Op moved(std::move(plan));
+  const Memory<TypeParam> memory(TypeParam::operands(args), random);
+  run_and_compare<TypeParam>(plan, memory);  // NOLINT(bugprone-use-after-move)
+  run_and_compare<TypeParam>(moved, memory);
+}
+
 }  // namespace
 }  // namespace test
