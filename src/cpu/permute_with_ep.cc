@@ -36,8 +36,8 @@ Cut cut_of(const Problem& p) {
 
 std::string refuses(const Problem& p) {
   if (p.inner_stride != 1) return text("inner stride ", p.inner_stride, ", but takes 1 only");
-  if (p.sort.top_k <= kMaxCopies) return {};
-  return text("top_k ", p.sort.top_k, ", but takes at most ", kMaxCopies);
+  if (p.sort.top_k <= kMaxRows) return {};
+  return text("top_k ", p.sort.top_k, ", but takes at most ", kMaxRows);
 }
 
 void fill_zeros(void* data, int64_t begin, int64_t end) {

@@ -40,17 +40,16 @@ constexpr int64_t kWorkerBytes = 128 << 10;
 // Parts of a row that different threads take have at least this many bytes.
 constexpr int64_t kPartBytes = 2048;
 
-// Bytes of a token's row that are copied to all its rows before the next token has its turn: 512
-// gave 0.88 of the floor over the models, 256 gave 0.82, 1024 and 4096 gave 0.75.
-constexpr int64_t kPieceBytes = 512;
-// Rows that a thread writes at once, at least, where tokens have few: 1 and 16 lost up to a tenth
-// to 4 and 8.
-constexpr int64_t kCopyStreams = 4;
-// Rows whose places a worker writes down at a time, on its stack; so also the largest top_k of the
-// SIMD kernels. 14 KiB: they stay in the first-level cache.
-constexpr int64_t kMaxCopies = 512;
-// Short rows: bytes of them that are asked for ahead. 2 KiB and 4 KiB were equal.
-constexpr int64_t kAheadBytes = 2048;
+// Copies of rows (permute_with_ep-inl.h): bytes of a row that go to all its rows in a turn, and
+// that are asked for before they are read. Rows of 4 KiB and more gained up to a third by 512 bytes
+// over 1024, and a tenth over 256; rows of 1 KiB with one expert per token lost a tenth, so rows of
+// up to kWholeRowBytes are copied whole.
+constexpr int64_t kCopyTurnBytes = 512;
+constexpr int64_t kWholeRowBytes = 1024;
+// Rows that a group writes at least, and bytes that they come to where rows are short; 1 and 8 rows
+// of 4 KiB lost some hundredths to 4.
+constexpr int64_t kCopyRows = 4;
+constexpr int64_t kCopyGroupBytes = 8192;
 
 // Slots that are worth another thread when they are sorted: 16384 take some 50 microseconds.
 constexpr int64_t kSortSlots = 16384;

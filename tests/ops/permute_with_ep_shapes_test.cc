@@ -40,7 +40,7 @@ TEST_P(PermuteDTypes, ProbsOfEveryOtherDType) {
 }
 
 TEST(PermuteShapes, ExpertsPerToken) {
-  for (const int64_t k : {1, 2, 8, 31, 256, 511, 512, 513, 2000}) {
+  for (const int64_t k : {1, 2, 8, 31, 256, 512, 513, 1023, 1024, 1025, 2000}) {
     expect_matches_oracle({.probs_dtype = DType::kF32,
                            .num_tokens = 3,
                            .top_k = k,
