@@ -59,9 +59,7 @@ class CopyGroups {
   explicit CopyGroups(const Copying& copying)
       : copying_(copying),
         next_token_(copying.first_token),
-        tokens_at_once_(std::max<int64_t>(
-            1, std::clamp(kBatchBytes / (copying.row_bytes + 1), kBatchSlots / 8, kBatchSlots) /
-                   copying.slots.top_k)),
+        tokens_at_once_(std::max<int64_t>(1, kBatchSlots / copying.slots.top_k)),
         wanted_rows_(
             std::clamp(kCopyGroupBytes / (copying.row_bytes + 1) + 1, kCopyRows, kMaxGroup)) {}
 
