@@ -42,7 +42,7 @@ template <class Weight>
 struct Batch {
   Batch() { begin[0] = 0; }  // empty
 
-  int64_t first_token, num_tokens = 0;
+  int64_t first_token = 0, num_tokens = 0;
   int32_t begin[kBatchSlots + 1];     // token i has the slots [begin[i], begin[i + 1])
   int32_t slot[kMaxRows];             // counted from the first token's first
   int64_t row[kMaxRows];              // of the window
