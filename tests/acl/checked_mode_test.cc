@@ -3,6 +3,7 @@
 
 #include "acl/grad_call.h"
 #include "acl/held_stream.h"
+#include "aclnnop/aclnn_moe_token_permute.h"
 #include "aclnnop/aclnn_moe_token_permute_grad.h"
 
 namespace moe::acl_test {
@@ -68,6 +69,33 @@ TEST_F(CheckedMode, PermuteGradToo) {
   ASSERT_EQ(aclnnMoeTokenPermuteGrad(workspace.data(), size, executor, stream_), ACLNN_SUCCESS);
   expect_fails(aclrtSynchronizeStream(stream_), ACL_ERROR_RT_AICORE_EXCEPTION,
                {"sortedIndices", "3", "2"});
+}
+
+// The forward: an expert's id that routes its slot nowhere.
+TEST_F(CheckedMode, PermuteToo) {
+  Block tokens(16), indices(16), rows(32), sorted(16);
+  const TensorHandle tokens_tensor({.shape = {2, 2}}, tokens.data());
+  const TensorHandle indices_tensor({.shape = {2, 2}, .dtype = ACL_INT32}, indices.data());
+  const TensorHandle rows_tensor({.shape = {4, 2}}, rows.data());
+  const TensorHandle sorted_tensor({.shape = {4}, .dtype = ACL_INT32}, sorted.data());
+  tokens.upload<float>({1, 2, 3, 4});
+  const auto run = [&](const std::vector<int32_t>& experts) {
+    indices.upload(experts);
+    uint64_t size = 0;
+    aclOpExecutor* executor = nullptr;
+    EXPECT_EQ(aclnnMoeTokenPermuteGetWorkspaceSize(tokens_tensor.get(), indices_tensor.get(), 0,
+                                                   false, rows_tensor.get(), sorted_tensor.get(),
+                                                   &size, &executor),
+              ACLNN_SUCCESS);
+    Block workspace(size);
+    EXPECT_EQ(aclnnMoeTokenPermute(workspace.data(), size, executor, stream_), ACLNN_SUCCESS);
+    return aclrtSynchronizeStream(stream_);
+  };
+  ASSERT_EQ(run({1, 0, 0, 1}), ACL_SUCCESS) << recent_message();
+  EXPECT_EQ(rows.download<float>(), (std::vector<float>{1, 2, 3, 4, 1, 2, 3, 4}));
+  rows.fill(0xa5);
+  expect_fails(run({1, 0, -7, 1}), ACL_ERROR_RT_AICORE_EXCEPTION, {"indices", "2", "-7"});
+  EXPECT_EQ(rows.download<uint8_t>(), std::vector<uint8_t>(32, 0xa5));
 }
 
 // 64 slots, of which the window holds those of the worked example: 8 bytes of workspace.
