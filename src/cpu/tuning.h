@@ -65,9 +65,11 @@ constexpr int kDigitWorkers = 16;
 // UnpermuteWithEpGrad. Bytes of a row that are worked on before the next slot has its turn: a
 // multiple of 64 elements, so that a dot product's sums fit together.
 constexpr int64_t kGradBlockBytes = 512;
+// Bytes of a row that are asked for before they are worked on.
+constexpr int64_t kGradAheadBytes = 512;
 // Slots that are worked on together, and where rows are short: this many bytes of them.
-constexpr int64_t kGradStreams = 8;
+constexpr int64_t kGradStreams = 4;
 constexpr int64_t kMaxGradGroup = 16;
-constexpr int64_t kGradAheadBytes = 2048;
+constexpr int64_t kGradGroupBytes = 4096;
 
 }  // namespace moe::cpu

@@ -4,11 +4,14 @@
 // slots own, and their probs_grad, and nothing else; reads rows of the window only, and of those
 // only what a slot names (prefetches aside, which never fault).
 //
-// The work is bound by memory, and memory is fast only when many rows are on their way at once. So
-// slots are taken in groups; a group is worked on a block of bytes at a time, each slot in turn;
-// and while one block is worked on, the next one is asked for. A row of the tokens' gradient serves
-// all its slots out of the first-level cache.
+// The work is bound by memory, and memory is fast only when several rows are on their way at once.
+// So slots are taken in groups; a group is worked on a block of bytes at a time, each slot in turn;
+// and with every line, one is asked for that lies further on in the same row, or, towards the end
+// of the row, at the start of the next group's rows. A row of the tokens' gradient serves all its
+// slots out of the first-level cache.
 #include <algorithm>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "core/fp_mode.h"
@@ -78,8 +81,8 @@ class Dot {
   }
 
  private:
-  // One vector's lanes: each half onto the other. An element at a time: vectors would wait for what
-  // single stores leave behind.
+  // One vector's lanes: each half onto the other.
+#if HWY_HAVE_SCALABLE
   static HWY_INLINE Number fold(Number* sums, int64_t lanes) {
     const hn::CappedTag<Number, 1> one;
     while (lanes > 1) {
@@ -90,6 +93,21 @@ class Dot {
     }
     return sums[0];
   }
+#else
+  static HWY_INLINE Number fold(Number* sums, int64_t /*lanes*/) {
+    const D d;
+    return fold_vector(d, hn::Load(d, sums));
+  }
+  template <class Tag>
+  static HWY_INLINE Number fold_vector(Tag /*d*/, hn::Vec<Tag> v) {
+    if constexpr (hn::MaxLanes(Tag()) == 1) {
+      return hn::GetLane(v);
+    } else {
+      const hn::Half<Tag> half;
+      return fold_vector(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+    }
+  }
+#endif
 
   HWY_ALIGN Number sums_[kPartials];
 };
@@ -97,72 +115,102 @@ class Dot {
 // What becomes of the slot's row.
 enum class Write { kNothing, kCopy, kProduct };
 
-// The work on one vector: at these addresses, null where the job has none. The sums are those of
-// the vector's two accumulators.
-template <class T, Store store, Write write, bool with_dot>
-HWY_INLINE void do_vector(const uint8_t* grad_at, const uint8_t* row_at, uint8_t* out,
-                          hn::Vec<typename Lanes<T>::Acc> weight,
-                          hn::Vec<typename Lanes<T>::Acc>& sum_first,
-                          hn::Vec<typename Lanes<T>::Acc>& sum_second) {
+// Where a job's bytes lie; what the job lacks is never touched, and an address that arithmetic may
+// have stands for it. `ahead`: what is asked for while the byte of the same number is worked on.
+template <class T>
+struct Places {
+  const uint8_t *grad, *row, *ahead_grad, *ahead_row;
+  uint8_t* out;
+  Accumulator<T> weight;
+};
+
+template <bool with_dot, class T>
+HWY_INLINE void fetch_ahead(const Places<T>& at, int64_t h) {
+  if constexpr (with_dot) hwy::Prefetch(at.ahead_row + h);
+  hwy::Prefetch(at.ahead_grad + h);
+}
+
+// A vector of the slot's row, and the products of the dot product onto the sums of the vector's two
+// accumulators.
+template <class T, Write write, bool with_dot>
+HWY_INLINE Raw do_vector(const Places<T>& at, int64_t h, hn::Vec<typename Lanes<T>::Acc>& sum_first,
+                         hn::Vec<typename Lanes<T>::Acc>& sum_second) {
   using L = Lanes<T>;
   const Bytes d;
-  const Raw grad = hn::LoadU(d, grad_at);
-  if constexpr (write == Write::kCopy) return put<store>(grad, out);
+  const Raw grad = hn::LoadU(d, at.grad + h);
+  if constexpr (write == Write::kCopy) return grad;
   const auto first = L::first(grad);
   auto second = first;
   if constexpr (L::kSplit) second = L::second(grad);
-  if constexpr (write == Write::kProduct && L::kSplit) {
-    put<store>(L::join(hn::Mul(first, weight), hn::Mul(second, weight)), out);
-  } else if constexpr (write == Write::kProduct) {
-    put<store>(L::join(hn::Mul(first, weight)), out);
-  }
   if constexpr (with_dot) {
-    const Raw row = hn::LoadU(d, row_at);
+    const Raw row = hn::LoadU(d, at.row + h);
     sum_first = hn::Add(sum_first, hn::Mul(L::first(row), first));
     if constexpr (L::kSplit) sum_second = hn::Add(sum_second, hn::Mul(L::second(row), second));
   }
+  if constexpr (write != Write::kProduct) return grad;
+  const auto weight = hn::Set(typename L::Acc(), at.weight);
+  if constexpr (L::kSplit) {
+    return L::join_products(hn::Mul(first, weight), hn::Mul(second, weight));
+  } else {
+    return L::join(hn::Mul(first, weight));
+  }
 }
 
-// The same with the sums in memory.
+// The same with the sums in memory, and stored.
 template <class T, Store store, Write write, bool with_dot>
-HWY_INLINE void do_vector(const uint8_t* grad, const uint8_t* row, uint8_t* out,
-                          hn::Vec<typename Lanes<T>::Acc> weight, Accumulator<T>* sums) {
+HWY_INLINE void do_vector(const Places<T>& at, int64_t h, Accumulator<T>* sums) {
   const typename Lanes<T>::Acc d;
   const int64_t second_at = Lanes<T>::kSplit ? static_cast<int64_t>(hn::Lanes(d)) : 0;
   auto first = hn::Load(d, sums), second = hn::Load(d, sums + second_at);
-  do_vector<T, store, write, with_dot>(grad, row, out, weight, first, second);
+  const Raw raw = do_vector<T, write, with_dot>(at, h, first, second);
+  if constexpr (write != Write::kNothing) put<store>(raw, at.out + h);
   if constexpr (with_dot) {
     if constexpr (Lanes<T>::kSplit) hn::Store(second, d, sums + second_at);
     hn::Store(first, d, sums);
   }
 }
 
-// Whole stripes, with the sums in registers meanwhile, as far as there are enough.
 #if !HWY_HAVE_SCALABLE
-template <class T, Store store, Write write, bool with_dot, size_t... Vectors>
-HWY_INLINE int64_t do_stripes(const uint8_t* grad, const uint8_t* row, uint8_t* out,
-                              hn::Vec<typename Lanes<T>::Acc> weight, int64_t begin, int64_t end,
-                              Accumulator<T>* sums, std::index_sequence<Vectors...>) {
-  const typename Lanes<T>::Acc d;
+// Vectors that are loaded before any of them is stored: two lines of them.
+constexpr size_t kTogether = 2 * kLineVectors;
+
+// Some vectors of a stripe, from vector First on.
+template <class T, Store store, Write write, bool with_dot, size_t First, size_t... Vectors>
+HWY_INLINE void do_together(const Places<T>& at, int64_t h, hn::Vec<typename Lanes<T>::Acc>* acc,
+                            std::index_sequence<Vectors...>) {
   constexpr int64_t kStep = static_cast<int64_t>(hn::MaxLanes(Bytes()));
-  constexpr size_t kLanes = hn::MaxLanes(typename Lanes<T>::Acc()), kOf = Lanes<T>::kSplit ? 2 : 1;
-  hn::Vec<typename Lanes<T>::Acc> acc[kOf * sizeof...(Vectors)];
+  constexpr size_t kOf = Lanes<T>::kSplit ? 2 : 1;
+  Raw raws[sizeof...(Vectors)];
+  const auto compute = [&](auto vector) HWY_ATTR {
+    constexpr size_t v = decltype(vector)::value, i = First + v;
+    if (i * kStep % 64 == 0) fetch_ahead<with_dot>(at, h + i * kStep);
+    raws[v] =
+        do_vector<T, write, with_dot>(at, h + i * kStep, acc[kOf * i], acc[kOf * i + kOf - 1]);
+  };
+  (compute(std::integral_constant<size_t, Vectors>()), ...);
+  if constexpr (write != Write::kNothing) {
+    (put<store>(raws[Vectors], at.out + h + (First + Vectors) * kStep), ...);
+  }
+}
+
+// Whole stripes, with the sums in registers meanwhile, as far as there are enough.
+template <class T, Store store, Write write, bool with_dot, size_t... Parts>
+HWY_INLINE int64_t do_stripes(const Places<T>& at, int64_t begin, int64_t end, Accumulator<T>* sums,
+                              std::index_sequence<Parts...>) {
+  const typename Lanes<T>::Acc d;
+  constexpr size_t kLanes = hn::MaxLanes(typename Lanes<T>::Acc()), kAccs = kPartials / kLanes;
+  hn::Vec<typename Lanes<T>::Acc> acc[kAccs];
   if constexpr (with_dot) {
-    ((acc[kOf * Vectors] = hn::Load(d, sums + kOf * Vectors * kLanes),
-      acc[kOf * Vectors + kOf - 1] = hn::Load(d, sums + (kOf * Vectors + kOf - 1) * kLanes)),
-     ...);
+    for (size_t i = 0; i < kAccs; ++i) acc[i] = hn::Load(d, sums + i * kLanes);
   }
   int64_t h = begin;
   for (; h + kStripeBytes<T> <= end; h += kStripeBytes<T>) {
-    (do_vector<T, store, write, with_dot>(grad + h + Vectors * kStep, row + h + Vectors * kStep,
-                                          out + h + Vectors * kStep, weight, acc[kOf * Vectors],
-                                          acc[kOf * Vectors + kOf - 1]),
+    (do_together<T, store, write, with_dot, Parts * kTogether>(
+         at, h, acc, std::make_index_sequence<kTogether>()),
      ...);
   }
   if constexpr (with_dot) {
-    ((hn::Store(acc[kOf * Vectors], d, sums + kOf * Vectors * kLanes),
-      hn::Store(acc[kOf * Vectors + kOf - 1], d, sums + (kOf * Vectors + kOf - 1) * kLanes)),
-     ...);
+    for (size_t i = 0; i < kAccs; ++i) hn::Store(acc[i], d, sums + i * kLanes);
   }
   return h;
 }
@@ -171,59 +219,64 @@ HWY_INLINE int64_t do_stripes(const uint8_t* grad, const uint8_t* row, uint8_t* 
 // Fewer bytes than a vector, at the end of the rows: through copies of full vectors. The zeros
 // behind them change no sum.
 template <class T, Write write, bool with_dot>
-HWY_NOINLINE void do_bytes(const Job& job, int64_t begin, size_t bytes, Dot<T>& dot) {
+HWY_NOINLINE void do_bytes(const Places<T>& at, int64_t begin, size_t bytes, Dot<T>& dot) {
   HWY_ALIGN uint8_t grad[HWY_MAX_BYTES] = {}, row[HWY_MAX_BYTES] = {}, out[HWY_MAX_BYTES];
-  std::memcpy(grad, job.grad + begin, bytes);
-  if constexpr (with_dot) std::memcpy(row, job.row + begin, bytes);
-  const auto weight = hn::Set(typename Lanes<T>::Acc(), static_cast<Accumulator<T>>(job.weight));
-  do_vector<T, Store::kCached, write, with_dot>(grad, row, out, weight, dot.at(begin));
-  if constexpr (write != Write::kNothing) std::memcpy(job.out + begin, out, bytes);
+  std::memcpy(grad, at.grad + begin, bytes);
+  if constexpr (with_dot) std::memcpy(row, at.row + begin, bytes);
+  const Places<T> copies{grad, row, grad, row, out, at.weight};
+  do_vector<T, Store::kCached, write, with_dot>(copies, 0, dot.at(begin));
+  if constexpr (write != Write::kNothing) std::memcpy(at.out + begin, out, bytes);
 }
 
 // The bytes [begin, end) of a job's rows; begin is a multiple of a stripe.
 template <class T, Store store, Write write, bool with_dot>
-HWY_NOINLINE void do_block(const Job& job, int64_t begin, int64_t end, Dot<T>& dot) {
+HWY_NOINLINE void do_block(Places<T> at, int64_t begin, int64_t end, Dot<T>& dot) {
   const int64_t step = static_cast<int64_t>(hn::Lanes(Bytes()));
-  const auto weight = hn::Set(typename Lanes<T>::Acc(), static_cast<Accumulator<T>>(job.weight));
-  // What a job lacks is never touched; an address that arithmetic may have stands for it.
-  const uint8_t *const grad = job.grad, *const row = with_dot ? job.row : grad;
-  uint8_t* const out = write == Write::kNothing ? const_cast<uint8_t*>(grad) : job.out;
   int64_t h = begin;
 #if !HWY_HAVE_SCALABLE
-  constexpr size_t kVectors = kStripeBytes<T> / static_cast<int64_t>(hn::MaxLanes(Bytes()));
-  h = do_stripes<T, store, write, with_dot>(grad, row, out, weight, h, end, dot.at(0),
-                                            std::make_index_sequence<kVectors>());
+  constexpr size_t kParts = kStripeBytes<T> / 64 * kLineVectors / kTogether;
+  h = do_stripes<T, store, write, with_dot>(at, h, end, dot.at(0),
+                                            std::make_index_sequence<kParts>());
 #endif
   for (; h + step <= end; h += step) {
-    do_vector<T, store, write, with_dot>(grad + h, row + h, out + h, weight, dot.at(h));
+    if (h % 64 < step) fetch_ahead<with_dot>(at, h);
+    do_vector<T, store, write, with_dot>(at, h, dot.at(h));
   }
-  if (h < end) do_bytes<T, write, with_dot>(job, h, static_cast<size_t>(end - h), dot);
+  if (h < end) do_bytes<T, write, with_dot>(at, h, static_cast<size_t>(end - h), dot);
 }
 
 // A job, by what there is to do.
 template <class T, Store store>
-HWY_INLINE void do_block(const Job& job, bool weighted, int64_t begin, int64_t end, Dot<T>& dot) {
+HWY_INLINE void do_block(const Job& job, const Places<T>& at, bool weighted, int64_t begin,
+                         int64_t end, Dot<T>& dot) {
   if (!job.out) {
-    do_block<T, store, Write::kNothing, true>(job, begin, end, dot);
+    do_block<T, store, Write::kNothing, true>(at, begin, end, dot);
   } else if (job.row) {  // a dot product is for a prob
-    do_block<T, store, Write::kProduct, true>(job, begin, end, dot);
+    do_block<T, store, Write::kProduct, true>(at, begin, end, dot);
   } else if (weighted) {
-    do_block<T, store, Write::kProduct, false>(job, begin, end, dot);
+    do_block<T, store, Write::kProduct, false>(at, begin, end, dot);
   } else {
-    do_block<T, store, Write::kCopy, false>(job, begin, end, dot);
+    do_block<T, store, Write::kCopy, false>(at, begin, end, dot);
   }
 }
 
-// Asks for the bytes [begin, end) of what a job reads. Slots of a token share its gradient.
-HWY_INLINE void fetch(const Job& job, bool same_token, int64_t begin, int64_t end) {
-  for (int64_t h = begin; h < end; h += 64) {
-    if (job.row) hwy::Prefetch(job.row + h);
-    if (!same_token) hwy::Prefetch(job.grad + h);
-  }
+// The places of a job. While it is worked on, the bytes of `next` that are `shift` further on are
+// asked for.
+template <class T>
+HWY_INLINE Places<T> places_of(const Job& job, const Job& next, int64_t shift) {
+  const bool is_nan = job.weight != job.weight;
+  const auto weight = static_cast<Accumulator<T>>(job.weight);
+  return {.grad = job.grad,
+          .row = job.row ? job.row : job.grad,
+          .ahead_grad = next.grad + shift,
+          .ahead_row = (next.row ? next.row : next.grad) + shift,
+          .out = job.out ? job.out : const_cast<uint8_t*>(job.grad),
+          // join_products takes this one only.
+          .weight = is_nan ? std::numeric_limits<Accumulator<T>>::quiet_NaN() : weight};
 }
 
-// Jobs [begin, end) together; while the last block is worked on, the first one of [end, next_end)
-// is asked for.
+// Jobs [begin, end) together; with their last bytes, the first ones of the jobs [end, next_end) are
+// asked for.
 template <class T, Store store>
 void do_group(bool weighted, Job* jobs, int64_t begin, int64_t end, int64_t next_end,
               int64_t row_bytes) {
@@ -231,20 +284,20 @@ void do_group(bool weighted, Job* jobs, int64_t begin, int64_t end, int64_t next
   for (int64_t j = begin; j < end; ++j) {
     if (jobs[j].row) dots[j - begin].clear();
   }
-  const auto same_token = [&](int64_t j) { return j > 0 && jobs[j].grad == jobs[j - 1].grad; };
-  for (int64_t byte = 0; byte < row_bytes; byte += kGradBlockBytes) {
-    const int64_t block_end = std::min(byte + kGradBlockBytes, row_bytes);
-    const int64_t ahead_end = std::min(block_end + kGradBlockBytes, row_bytes);
-    for (int64_t j = begin; j < end; ++j) {
-      if (block_end < row_bytes) {
-        fetch(jobs[j], same_token(j), block_end, ahead_end);
-      } else if (j - begin + end < next_end) {
-        const int64_t next = j - begin + end;
-        fetch(jobs[next], same_token(next), 0, std::min(kGradBlockBytes, row_bytes));
+  const auto pass = [&](int64_t first, int64_t last, int64_t next, int64_t shift) HWY_ATTR {
+    for (int64_t byte = first; byte < last; byte += kGradBlockBytes) {
+      const int64_t block_end = std::min(byte + kGradBlockBytes, last);
+      for (int64_t j = begin; j < end; ++j) {
+        const bool has_next = j + next < next_end;
+        const Places<T> at =
+            places_of<T>(jobs[j], jobs[has_next ? j + next : j], has_next ? shift : 0);
+        do_block<T, store>(jobs[j], at, weighted, byte, block_end, dots[j - begin]);
       }
-      do_block<T, store>(jobs[j], weighted, byte, block_end, dots[j - begin]);
     }
-  }
+  };
+  const int64_t turn = std::max<int64_t>(0, row_bytes - kGradAheadBytes) & -kStripeBytes<T>;
+  pass(0, turn, 0, row_bytes - turn);
+  pass(turn, row_bytes, end - begin, -turn);
   for (int64_t j = begin; j < end; ++j) {
     if (jobs[j].row) jobs[j].dot = dots[j - begin].total();
   }
@@ -253,7 +306,7 @@ void do_group(bool weighted, Job* jobs, int64_t begin, int64_t end, int64_t next
 template <class T, Store store>
 void do_jobs(const UnpermuteWithEpGradProblem& p, Job* jobs, int64_t count) {
   const int64_t row_bytes = p.hidden_size * int64_t{sizeof(T)};
-  const int64_t group = std::clamp(kGradAheadBytes / (row_bytes + 1), kGradStreams, kMaxGradGroup);
+  const int64_t group = std::clamp(kGradGroupBytes / (row_bytes + 1), kGradStreams, kMaxGradGroup);
   for (int64_t begin = 0; begin < count; begin += group) {
     const int64_t end = std::min(begin + group, count);
     do_group<T, store>(p.has_probs, jobs, begin, end, std::min(end + group, count), row_bytes);
