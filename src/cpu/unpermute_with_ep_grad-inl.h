@@ -11,8 +11,6 @@
 // slots out of the first-level cache.
 #include <algorithm>
 #include <limits>
-#include <type_traits>
-#include <utility>
 
 #include "core/fp_mode.h"
 #include "cpu/rows-inl.h"
@@ -36,6 +34,40 @@ constexpr int64_t kPartials = 64;
 template <class T>
 constexpr int64_t kStripeBytes = kPartials * static_cast<int64_t>(sizeof(T));
 
+// What a job reads while the byte of the same number is worked on is asked for here.
+struct AheadOfJob {
+  const uint8_t *grad, *row;
+
+  HWY_INLINE void fetch(int64_t h) const {
+    hwy::Prefetch(row + h);
+    hwy::Prefetch(grad + h);
+  }
+};
+
+// A vector of the slot's row: the gradient, or its product with the weight.
+template <class T, bool weighted>
+HWY_INLINE Raw row_vector(Raw grad, hn::Vec<typename Lanes<T>::Acc> weight) {
+  using L = Lanes<T>;
+  if constexpr (!weighted) {
+    return grad;
+  } else if constexpr (L::kSplit) {
+    return L::join_products(hn::Mul(L::first(grad), weight), hn::Mul(L::second(grad), weight));
+  } else {
+    return L::join(hn::Mul(L::first(grad), weight));
+  }
+}
+
+// Fewer bytes of it than a vector, through a copy.
+template <class T, bool weighted>
+HWY_NOINLINE void write_bytes(const uint8_t* grad, size_t bytes,
+                              hn::Vec<typename Lanes<T>::Acc> weight, uint8_t* out) {
+  const Bytes d;
+  HWY_ALIGN uint8_t copy[HWY_MAX_BYTES] = {};
+  std::memcpy(copy, grad, bytes);
+  hn::Store(row_vector<T, weighted>(hn::Load(d, copy), weight), d, copy);
+  std::memcpy(out, copy, bytes);
+}
+
 // The partial sums of a dot product. The vector at some byte of a stripe always meets the same
 // sums, and those lie where the vector's accumulators put them. No instruction set that is compiled
 // for has vectors longer than a stripe.
@@ -53,9 +85,28 @@ class Dot {
     }
   }
 
-  // The sums of the vector at a byte of the row, a multiple of the vector's length.
-  HWY_INLINE Number* at(int64_t byte) {
-    return sums_ + (byte & (kStripeBytes<T> - 1)) / static_cast<int64_t>(sizeof(T));
+  // Adds the products of the bytes [begin, end) of a job's rows, and writes those of the slot's row
+  // in the same pass, if the slot has one; begin is a multiple of a stripe.
+  template <Store store, bool writes>
+  HWY_INLINE void add(const Job& job, Number by, int64_t begin, int64_t end,
+                      const AheadOfJob& ahead) {
+    const Bytes d;
+    const int64_t step = static_cast<int64_t>(hn::Lanes(d));
+    const auto weight = hn::Set(D(), by);
+    int64_t h = begin;
+#if !HWY_HAVE_SCALABLE
+    h = add_stripes<store, writes, 0>(job, weight, begin, end, ahead);
+#endif
+    for (; h + step <= end; h += step) {
+      if (h % 64 < step) ahead.fetch(h);
+      const Raw grad = hn::LoadU(d, job.grad + h);
+      add_vector(grad, hn::LoadU(d, job.row + h), at(h));
+      if constexpr (writes) put<store>(row_vector<T, true>(grad, weight), job.out + h);
+    }
+    if (h == end) return;
+    const size_t bytes = static_cast<size_t>(end - h);
+    add_bytes(job.grad + h, job.row + h, bytes, at(h));
+    if constexpr (writes) write_bytes<T, true>(job.grad + h, bytes, weight, job.out + h);
   }
 
   // Sum p gets sum p + 32, then + 16, and so on.
@@ -81,6 +132,88 @@ class Dot {
   }
 
  private:
+  // The sums of the vector at a byte of the row, a multiple of the vector's length.
+  HWY_INLINE Number* at(int64_t byte) {
+    return sums_ + (byte & (kStripeBytes<T> - 1)) / static_cast<int64_t>(sizeof(T));
+  }
+
+  static HWY_INLINE void add_vector(Raw grad, Raw row, Number* sums) {
+    const D d;
+    const auto add = [&](auto a, auto b, Number* sum)
+                         HWY_ATTR { hn::Store(hn::Add(hn::Load(d, sum), hn::Mul(a, b)), d, sum); };
+    add(L::first(row), L::first(grad), sums);
+    if constexpr (L::kSplit) add(L::second(row), L::second(grad), sums + hn::Lanes(d));
+  }
+
+  // Fewer bytes than a vector, at the end of the rows: through copies of full vectors. The zeros
+  // behind them change no sum.
+  static HWY_NOINLINE void add_bytes(const uint8_t* grad, const uint8_t* row, size_t bytes,
+                                     Number* sums) {
+    HWY_ALIGN uint8_t grads[HWY_MAX_BYTES] = {}, rows[HWY_MAX_BYTES] = {};
+    std::memcpy(grads, grad, bytes);
+    std::memcpy(rows, row, bytes);
+    add_vector(hn::Load(Bytes(), grads), hn::Load(Bytes(), rows), sums);
+  }
+
+#if !HWY_HAVE_SCALABLE
+  // Whole stripes, from vector First of each on, as many vectors as registers can keep the sums of;
+  // and then the others. The result is where the last stripe ends.
+  template <Store store, bool writes, int First>
+  HWY_INLINE int64_t add_stripes(const Job& job, hn::Vec<D> weight, int64_t begin, int64_t end,
+                                 const AheadOfJob& ahead) {
+    const D d;
+    const Bytes bytes;
+    constexpr int64_t kStep = static_cast<int64_t>(hn::MaxLanes(bytes));
+    constexpr int kVectors = static_cast<int>(kStripeBytes<T> / kStep), kOf = L::kSplit ? 2 : 1;
+    constexpr int kEnd = std::min(kVectors, First + 8 / kOf), kSums = (kEnd - First) * kOf;
+    Number* const sums = sums_ + First * kOf * hn::MaxLanes(d);
+    const auto get = [&](int i) HWY_ATTR {
+      return i < kSums ? hn::Load(d, sums + i * hn::MaxLanes(d)) : hn::Zero(d);
+    };
+    // Names, not an array: of that, GCC kept a second copy in memory.
+    auto s0 = get(0), s1 = get(1), s2 = get(2), s3 = get(3);
+    auto s4 = get(4), s5 = get(5), s6 = get(6), s7 = get(7);
+    const uint8_t *const grad = job.grad, *const row = job.row;
+    uint8_t* const out = job.out;
+    int64_t h = begin;
+    // The vector of sum i; a and b are its sums.
+    const auto add = [&](auto& a, auto& b, int64_t i) HWY_ATTR {
+      const int64_t in_stripe = (First + i / kOf) * kStep, at = h + in_stripe;
+      if (in_stripe % 64 == 0) ahead.fetch(at);
+      const Raw grads = hn::LoadU(bytes, grad + at), rows = hn::LoadU(bytes, row + at);
+      a = hn::Add(a, hn::Mul(L::first(rows), L::first(grads)));
+      if constexpr (L::kSplit) b = hn::Add(b, hn::Mul(L::second(rows), L::second(grads)));
+      return writes ? row_vector<T, true>(grads, weight) : grads;
+    };
+    const auto write = [&](Raw raw, int64_t i) HWY_ATTR {
+      if (writes) put<store>(raw, out + h + (First + i / kOf) * kStep);
+    };
+    // Loads before stores.
+    const auto add_four = [&](auto& a, auto& b, auto& c, auto& e, int64_t i) HWY_ATTR {
+      if (i >= kSums) return;
+      const Raw r0 = add(a, b, i), r1 = L::kSplit ? r0 : add(b, b, i + 1);
+      const Raw r2 = add(c, e, i + 2), r3 = L::kSplit ? r2 : add(e, e, i + 3);
+      write(r0, i);
+      if (!L::kSplit) write(r1, i + 1);
+      write(r2, i + 2);
+      if (!L::kSplit) write(r3, i + 3);
+    };
+    for (; h + kStripeBytes<T> <= end; h += kStripeBytes<T>) {
+      add_four(s0, s1, s2, s3, 0);
+      add_four(s4, s5, s6, s7, 4);
+    }
+    const auto set = [&](int i, hn::Vec<D> sum) HWY_ATTR {
+      if (i < kSums) hn::Store(sum, d, sums + i * hn::MaxLanes(d));
+    };
+    set(0, s0), set(1, s1), set(2, s2), set(3, s3);
+    set(4, s4), set(5, s5), set(6, s6), set(7, s7);
+    if constexpr (kEnd < kVectors) {
+      add_stripes<store, writes, kEnd>(job, weight, begin, end, ahead);
+    }
+    return h;
+  }
+#endif
+
   // One vector's lanes: each half onto the other.
 #if HWY_HAVE_SCALABLE
   static HWY_INLINE Number fold(Number* sums, int64_t lanes) {
@@ -112,167 +245,48 @@ class Dot {
   HWY_ALIGN Number sums_[kPartials];
 };
 
-// What becomes of the slot's row.
-enum class Write { kNothing, kCopy, kProduct };
-
-// Where a job's bytes lie; what the job lacks is never touched, and an address that arithmetic may
-// have stands for it. `ahead`: what is asked for while the byte of the same number is worked on.
-template <class T>
-struct Places {
-  const uint8_t *grad, *row, *ahead_grad, *ahead_row;
-  uint8_t* out;
-  Accumulator<T> weight;
-};
-
-template <bool with_dot, class T>
-HWY_INLINE void fetch_ahead(const Places<T>& at, int64_t h) {
-  if constexpr (with_dot) hwy::Prefetch(at.ahead_row + h);
-  hwy::Prefetch(at.ahead_grad + h);
-}
-
-// A vector of the slot's row, and the products of the dot product onto the sums of the vector's two
-// accumulators.
-template <class T, Write write, bool with_dot>
-HWY_INLINE Raw do_vector(const Places<T>& at, int64_t h, hn::Vec<typename Lanes<T>::Acc>& sum_first,
-                         hn::Vec<typename Lanes<T>::Acc>& sum_second) {
-  using L = Lanes<T>;
+// The bytes [begin, end) of the slot's row alone. Two lines are loaded before they are stored.
+template <class T, Store store, bool weighted>
+HWY_INLINE void write_row(const Job& job, Accumulator<T> by, int64_t begin, int64_t end,
+                          const AheadOfJob& ahead) {
   const Bytes d;
-  const Raw grad = hn::LoadU(d, at.grad + h);
-  if constexpr (write == Write::kCopy) return grad;
-  const auto first = L::first(grad);
-  auto second = first;
-  if constexpr (L::kSplit) second = L::second(grad);
-  if constexpr (with_dot) {
-    const Raw row = hn::LoadU(d, at.row + h);
-    sum_first = hn::Add(sum_first, hn::Mul(L::first(row), first));
-    if constexpr (L::kSplit) sum_second = hn::Add(sum_second, hn::Mul(L::second(row), second));
-  }
-  if constexpr (write != Write::kProduct) return grad;
-  const auto weight = hn::Set(typename L::Acc(), at.weight);
-  if constexpr (L::kSplit) {
-    return L::join_products(hn::Mul(first, weight), hn::Mul(second, weight));
-  } else {
-    return L::join(hn::Mul(first, weight));
-  }
-}
-
-// The same with the sums in memory, and stored.
-template <class T, Store store, Write write, bool with_dot>
-HWY_INLINE void do_vector(const Places<T>& at, int64_t h, Accumulator<T>* sums) {
-  const typename Lanes<T>::Acc d;
-  const int64_t second_at = Lanes<T>::kSplit ? static_cast<int64_t>(hn::Lanes(d)) : 0;
-  auto first = hn::Load(d, sums), second = hn::Load(d, sums + second_at);
-  const Raw raw = do_vector<T, write, with_dot>(at, h, first, second);
-  if constexpr (write != Write::kNothing) put<store>(raw, at.out + h);
-  if constexpr (with_dot) {
-    if constexpr (Lanes<T>::kSplit) hn::Store(second, d, sums + second_at);
-    hn::Store(first, d, sums);
-  }
-}
-
-#if !HWY_HAVE_SCALABLE
-// Vectors that are loaded before any of them is stored: two lines of them.
-constexpr size_t kTogether = 2 * kLineVectors;
-
-// Some vectors of a stripe, from vector First on.
-template <class T, Store store, Write write, bool with_dot, size_t First, size_t... Vectors>
-HWY_INLINE void do_together(const Places<T>& at, int64_t h, hn::Vec<typename Lanes<T>::Acc>* acc,
-                            std::index_sequence<Vectors...>) {
-  constexpr int64_t kStep = static_cast<int64_t>(hn::MaxLanes(Bytes()));
-  constexpr size_t kOf = Lanes<T>::kSplit ? 2 : 1;
-  Raw raws[sizeof...(Vectors)];
-  const auto compute = [&](auto vector) HWY_ATTR {
-    constexpr size_t v = decltype(vector)::value, i = First + v;
-    if (i * kStep % 64 == 0) fetch_ahead<with_dot>(at, h + i * kStep);
-    raws[v] =
-        do_vector<T, write, with_dot>(at, h + i * kStep, acc[kOf * i], acc[kOf * i + kOf - 1]);
-  };
-  (compute(std::integral_constant<size_t, Vectors>()), ...);
-  if constexpr (write != Write::kNothing) {
-    (put<store>(raws[Vectors], at.out + h + (First + Vectors) * kStep), ...);
-  }
-}
-
-// Whole stripes, with the sums in registers meanwhile, as far as there are enough.
-template <class T, Store store, Write write, bool with_dot, size_t... Parts>
-HWY_INLINE int64_t do_stripes(const Places<T>& at, int64_t begin, int64_t end, Accumulator<T>* sums,
-                              std::index_sequence<Parts...>) {
-  const typename Lanes<T>::Acc d;
-  constexpr size_t kLanes = hn::MaxLanes(typename Lanes<T>::Acc()), kAccs = kPartials / kLanes;
-  hn::Vec<typename Lanes<T>::Acc> acc[kAccs];
-  if constexpr (with_dot) {
-    for (size_t i = 0; i < kAccs; ++i) acc[i] = hn::Load(d, sums + i * kLanes);
-  }
+  const int64_t step = static_cast<int64_t>(hn::Lanes(d));
+  const auto weight = hn::Set(typename Lanes<T>::Acc(), by);
+  const uint8_t* const grad = job.grad;
+  uint8_t* const out = job.out;
+  const auto get = [&](int64_t h)
+                       HWY_ATTR { return row_vector<T, weighted>(hn::LoadU(d, grad + h), weight); };
   int64_t h = begin;
-  for (; h + kStripeBytes<T> <= end; h += kStripeBytes<T>) {
-    (do_together<T, store, write, with_dot, Parts * kTogether>(
-         at, h, acc, std::make_index_sequence<kTogether>()),
-     ...);
+  for (; h + 4 * step <= end; h += 4 * step) {
+    for (int64_t line = 0; line < 4 * step; line += 64) ahead.fetch(h + line);
+    const Raw r0 = get(h), r1 = get(h + step), r2 = get(h + 2 * step), r3 = get(h + 3 * step);
+    put<store>(r0, out + h);
+    put<store>(r1, out + h + step);
+    put<store>(r2, out + h + 2 * step);
+    put<store>(r3, out + h + 3 * step);
   }
-  if constexpr (with_dot) {
-    for (size_t i = 0; i < kAccs; ++i) hn::Store(acc[i], d, sums + i * kLanes);
+  for (; h + step <= end; h += step) put<store>(get(h), out + h);
+  if (h < end) {
+    write_bytes<T, weighted>(grad + h, static_cast<size_t>(end - h), weight, out + h);
   }
-  return h;
-}
-#endif
-
-// Fewer bytes than a vector, at the end of the rows: through copies of full vectors. The zeros
-// behind them change no sum.
-template <class T, Write write, bool with_dot>
-HWY_NOINLINE void do_bytes(const Places<T>& at, int64_t begin, size_t bytes, Dot<T>& dot) {
-  HWY_ALIGN uint8_t grad[HWY_MAX_BYTES] = {}, row[HWY_MAX_BYTES] = {}, out[HWY_MAX_BYTES];
-  std::memcpy(grad, at.grad + begin, bytes);
-  if constexpr (with_dot) std::memcpy(row, at.row + begin, bytes);
-  const Places<T> copies{grad, row, grad, row, out, at.weight};
-  do_vector<T, Store::kCached, write, with_dot>(copies, 0, dot.at(begin));
-  if constexpr (write != Write::kNothing) std::memcpy(at.out + begin, out, bytes);
 }
 
-// The bytes [begin, end) of a job's rows; begin is a multiple of a stripe.
-template <class T, Store store, Write write, bool with_dot>
-HWY_NOINLINE void do_block(Places<T> at, int64_t begin, int64_t end, Dot<T>& dot) {
-  const int64_t step = static_cast<int64_t>(hn::Lanes(Bytes()));
-  int64_t h = begin;
-#if !HWY_HAVE_SCALABLE
-  constexpr size_t kParts = kStripeBytes<T> / 64 * kLineVectors / kTogether;
-  h = do_stripes<T, store, write, with_dot>(at, h, end, dot.at(0),
-                                            std::make_index_sequence<kParts>());
-#endif
-  for (; h + step <= end; h += step) {
-    if (h % 64 < step) fetch_ahead<with_dot>(at, h);
-    do_vector<T, store, write, with_dot>(at, h, dot.at(h));
-  }
-  if (h < end) do_bytes<T, write, with_dot>(at, h, static_cast<size_t>(end - h), dot);
-}
-
-// A job, by what there is to do.
+// The bytes [begin, end) of a job's rows.
 template <class T, Store store>
-HWY_INLINE void do_block(const Job& job, const Places<T>& at, bool weighted, int64_t begin,
-                         int64_t end, Dot<T>& dot) {
-  if (!job.out) {
-    do_block<T, store, Write::kNothing, true>(at, begin, end, dot);
-  } else if (job.row) {  // a dot product is for a prob
-    do_block<T, store, Write::kProduct, true>(at, begin, end, dot);
+HWY_NOINLINE void do_block(const Job& job, const AheadOfJob ahead, bool weighted, int64_t begin,
+                           int64_t end, Dot<T>& dot) {
+  // The NaN that join_products takes.
+  const auto weight = static_cast<Accumulator<T>>(
+      job.weight == job.weight ? job.weight : std::numeric_limits<double>::quiet_NaN());
+  if (job.row && job.out) {
+    dot.template add<store, true>(job, weight, begin, end, ahead);
+  } else if (job.row) {
+    dot.template add<store, false>(job, weight, begin, end, ahead);
   } else if (weighted) {
-    do_block<T, store, Write::kProduct, false>(at, begin, end, dot);
+    write_row<T, store, true>(job, weight, begin, end, ahead);
   } else {
-    do_block<T, store, Write::kCopy, false>(at, begin, end, dot);
+    write_row<T, store, false>(job, weight, begin, end, ahead);
   }
-}
-
-// The places of a job. While it is worked on, the bytes of `next` that are `shift` further on are
-// asked for.
-template <class T>
-HWY_INLINE Places<T> places_of(const Job& job, const Job& next, int64_t shift) {
-  const bool is_nan = job.weight != job.weight;
-  const auto weight = static_cast<Accumulator<T>>(job.weight);
-  return {.grad = job.grad,
-          .row = job.row ? job.row : job.grad,
-          .ahead_grad = next.grad + shift,
-          .ahead_row = (next.row ? next.row : next.grad) + shift,
-          .out = job.out ? job.out : const_cast<uint8_t*>(job.grad),
-          // join_products takes this one only.
-          .weight = is_nan ? std::numeric_limits<Accumulator<T>>::quiet_NaN() : weight};
 }
 
 // Jobs [begin, end) together; with their last bytes, the first ones of the jobs [end, next_end) are
@@ -289,9 +303,10 @@ void do_group(bool weighted, Job* jobs, int64_t begin, int64_t end, int64_t next
       const int64_t block_end = std::min(byte + kGradBlockBytes, last);
       for (int64_t j = begin; j < end; ++j) {
         const bool has_next = j + next < next_end;
-        const Places<T> at =
-            places_of<T>(jobs[j], jobs[has_next ? j + next : j], has_next ? shift : 0);
-        do_block<T, store>(jobs[j], at, weighted, byte, block_end, dots[j - begin]);
+        const Job& then = jobs[has_next ? j + next : j];
+        const int64_t by = has_next ? shift : 0;
+        const AheadOfJob ahead{then.grad + by, (then.row ? then.row : then.grad) + by};
+        do_block<T, store>(jobs[j], ahead, weighted, byte, block_end, dots[j - begin]);
       }
     }
   };
