@@ -318,14 +318,18 @@ void do_group(bool weighted, Job* jobs, int64_t begin, int64_t end, int64_t next
   }
 }
 
+// Jobs in groups, and how many of them were done: the last group stays, unless it is the last of
+// all, so that its first lines are asked for before more jobs are found.
 template <class T, Store store>
-void do_jobs(const UnpermuteWithEpGradProblem& p, Job* jobs, int64_t count) {
+int64_t do_jobs(const UnpermuteWithEpGradProblem& p, Job* jobs, int64_t count, bool are_last) {
   const int64_t row_bytes = p.hidden_size * int64_t{sizeof(T)};
   const int64_t group = std::clamp(kGradGroupBytes / (row_bytes + 1), kGradStreams, kMaxGradGroup);
-  for (int64_t begin = 0; begin < count; begin += group) {
+  int64_t begin = 0;
+  for (; begin < count && (are_last || begin + group < count); begin += group) {
     const int64_t end = std::min(begin + group, count);
     do_group<T, store>(p.has_probs, jobs, begin, end, std::min(end + group, count), row_bytes);
   }
+  return std::min(begin, count);
 }
 
 inline void run_slots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
@@ -333,14 +337,17 @@ inline void run_slots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEp
   const FpMode mode;
   note_target(hwy::TargetName(HWY_TARGET));
   Job jobs[kMaxJobs];
-  for (SlotChunk rest = chunk; rest.first < rest.last;) {
-    const int64_t count = find_jobs(p, at, owners, rest, jobs);
+  int64_t count = 0;
+  SlotChunk rest = chunk;
+  while (rest.first < rest.last) {
+    count += find_jobs(p, at, owners, rest, jobs + count, kMaxJobs - count);
     visit_float(p.tokens_dtype, [&](auto t) {
       using T = decltype(t);
       const auto run = streaming ? do_jobs<T, Store::kStreaming> : do_jobs<T, Store::kCached>;
-      run(p, jobs, count);
+      const int64_t done = run(p, jobs, count, rest.first == rest.last);
+      store_dots(p, at, jobs, done);
+      count = std::copy(jobs + done, jobs + count, jobs) - jobs;
     });
-    store_dots(p, at, jobs, count);
   }
   if (streaming) hwy::FlushStream();
 }

@@ -109,10 +109,10 @@ Byte* row_at(const Problem& p, Data* data, int64_t row, int64_t stride) {
 
 template <class Index, class Prob>
 int64_t find_jobs(const Problem& p, const Pointers& at, const RowOwners& owners, SlotChunk& chunk,
-                  Job* jobs) {
+                  Job* jobs, int64_t most) {
   WeightedSlots<Index, Prob> slots(p, at.sorted_indices, at.probs, chunk.first);
   int64_t n = 0, token = chunk.first / p.top_k, k = chunk.first % p.top_k;
-  for (; n < kMaxJobs && chunk.first < chunk.last; ++chunk.first) {
+  for (; n < most && chunk.first < chunk.last; ++chunk.first) {
     const int64_t slot = chunk.first;
     const auto [row, inside, counts, weight] = slots.next();
     const bool owner = counts && owners.is(row, slot), with_dot = inside && p.has_probs_grad;
@@ -134,10 +134,10 @@ int64_t find_jobs(const Problem& p, const Pointers& at, const RowOwners& owners,
 }  // namespace
 
 int64_t find_jobs(const Problem& p, const Pointers& at, const RowOwners& owners, SlotChunk& chunk,
-                  Job* jobs) {
+                  Job* jobs, int64_t most) {
   int64_t count = 0;
   visit_slots(p, [&](auto index, auto prob) {
-    count = find_jobs<decltype(index), decltype(prob)>(p, at, owners, chunk, jobs);
+    count = find_jobs<decltype(index), decltype(prob)>(p, at, owners, chunk, jobs, most);
   });
   return count;
 }

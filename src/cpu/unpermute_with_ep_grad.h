@@ -70,13 +70,13 @@ struct Job {
   double dot;  // the result; a float where the tokens are not float64
 };
 
-// Jobs that are found at a time: 6 KiB of them stay in the first-level cache beside the rows.
+// Jobs that are known at a time: 6 KiB of them stay in the first-level cache beside the rows.
 constexpr int64_t kMaxJobs = 128;
 
-// The jobs of the chunk's first slots: at most kMaxJobs, their number is the result. Takes the
-// slots out of the chunk, and writes the probs_grad of those outside the window.
+// The jobs of the chunk's first slots: at most `most`, their number is the result. Takes the slots
+// out of the chunk, and writes the probs_grad of those outside the window.
 int64_t find_jobs(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
-                  const RowOwners& owners, SlotChunk& chunk, Job* jobs);
+                  const RowOwners& owners, SlotChunk& chunk, Job* jobs, int64_t most);
 
 // probs_grad of the jobs that have a dot product. Of many at a time: code for another instruction
 // set is not called between vectors, where that may cost more than the work.
