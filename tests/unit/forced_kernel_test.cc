@@ -7,6 +7,8 @@
 #include "cpu/permute_with_ep_grad.h"
 #include "moe/permute_with_ep.h"
 #include "moe/permute_with_ep_grad.h"
+#include "moe/unpermute_with_ep.h"
+#include "moe/unpermute_with_ep_grad.h"
 
 namespace moe {
 namespace {
@@ -65,6 +67,64 @@ TEST(ForcedKernel, IsTheOneThatPermuted) {
     EXPECT_EQ(cpu::last_target.load(), name);
     EXPECT_EQ(plan.kernel_name(), name);
     EXPECT_EQ(rows, std::vector<float>(2 * kHiddenSize, 1.0f));
+  }
+}
+
+// Two rows of ones and the weights 1 and 2, for unpermute and its gradient.
+struct UnpermuteExample {
+  static constexpr int64_t kHiddenSize = 300;
+  const TensorDesc rows_desc = TensorDesc::contiguous(DType::kF32, {2, kHiddenSize});
+  const TensorDesc token_desc = TensorDesc::contiguous(DType::kF32, {1, kHiddenSize});
+  const TensorDesc indices_desc = TensorDesc::contiguous(DType::kI32, {2});
+  const TensorDesc probs_desc = TensorDesc::contiguous(DType::kF32, {1, 2});
+  const std::vector<float> rows = std::vector<float>(2 * kHiddenSize, 1.0f), probs = {1, 2};
+  const std::vector<int32_t> indices = {1, 0};
+};
+
+TEST(ForcedKernel, IsTheOneThatUnpermuted) {
+  const UnpermuteExample e;
+  for (const std::string& name : UnpermuteWithEp::kernel_names()) {
+    std::vector<float> out(e.kHiddenSize);
+    cpu::last_target = nullptr;
+    const auto plan = UnpermuteWithEp::plan({.permuted_tokens = e.rows_desc,
+                                             .sorted_indices = e.indices_desc,
+                                             .probs = e.probs_desc,
+                                             .top_k = 2,
+                                             .out = e.token_desc},
+                                            {.kernel = name});
+    plan.bind({e.rows.data(), e.indices.data(), e.probs.data(), out.data()}).run();
+    ASSERT_NE(cpu::last_target.load(), nullptr) << name;
+    EXPECT_EQ(cpu::last_target.load(), name);
+    EXPECT_EQ(plan.kernel_name(), name);
+    EXPECT_EQ(out, std::vector<float>(e.kHiddenSize, 3.0f));
+  }
+}
+
+TEST(ForcedKernel, IsTheOneThatTookTheGradientOfUnpermute) {
+  const UnpermuteExample e;
+  for (const std::string& name : UnpermuteWithEpGrad::kernel_names()) {
+    std::vector<float> rows_grad(2 * e.kHiddenSize), probs_grad(2);
+    std::vector<std::byte> workspace(64);
+    cpu::last_target = nullptr;
+    const auto plan = UnpermuteWithEpGrad::plan({.unpermuted_tokens_grad = e.token_desc,
+                                                 .sorted_indices = e.indices_desc,
+                                                 .permuted_tokens = e.rows_desc,
+                                                 .probs = e.probs_desc,
+                                                 .top_k = 2,
+                                                 .permuted_tokens_grad = e.rows_desc,
+                                                 .probs_grad = e.probs_desc},
+                                                {.kernel = name});
+    ASSERT_LE(plan.workspace_bytes(), workspace.size());
+    plan.bind({e.rows.data(), e.indices.data(), e.rows.data(), e.probs.data(), rows_grad.data(),
+               probs_grad.data()})
+        .run(workspace.data());
+    ASSERT_NE(cpu::last_target.load(), nullptr) << name;
+    EXPECT_EQ(cpu::last_target.load(), name);
+    EXPECT_EQ(plan.kernel_name(), name);
+    EXPECT_EQ(probs_grad, std::vector<float>(2, 300.0f));
+    std::vector<float> expected(e.kHiddenSize, 2.0f);
+    expected.resize(2 * e.kHiddenSize, 1.0f);
+    EXPECT_EQ(rows_grad, expected);
   }
 }
 
