@@ -18,10 +18,13 @@ extern "C" {
  *   permutedTokens       [rows, H], FLOAT, FLOAT16 or BF16; any strides
  *   sortedIndices        [T * K], INT32
  *   probsOptional        [T, K], of the same dtypes, K at most 512; any strides; null or empty: K
- * is 1 and every weight 1 paddedMode           false restoreShapeOptional null out [T, H],
- * contiguous, of permutedTokens' dtype A null mandatory argument gives ACLNN_ERR_PARAM_NULLPTR,
- * anything else that is wrong ACLNN_ERR_PARAM_INVALID; then neither out-parameter is written. A
- * tensor whose data is still null is legal here. */
+ *                        is 1 and every weight 1
+ *   paddedMode           false
+ *   restoreShapeOptional null
+ *   out                  [T, H], contiguous, of permutedTokens' dtype
+ * A null mandatory argument gives ACLNN_ERR_PARAM_NULLPTR, anything else that is wrong
+ * ACLNN_ERR_PARAM_INVALID; then neither out-parameter is written. A tensor whose data is still null
+ * is legal here. */
 aclnnStatus aclnnMoeTokenUnpermuteGetWorkspaceSize(const aclTensor *permutedTokens,
                                                    const aclTensor *sortedIndices,
                                                    const aclTensor *probsOptional, bool paddedMode,

@@ -20,10 +20,13 @@ extern "C" {
  *   probsOptional        [T, K], of the same dtypes; any strides; null or empty: every weight is 1
  *   numTopk              K, 1 to 512
  *   rangeOptional        {begin, end}, 0 <= begin <= end <= T * K, with rows >= end - begin; null
- * or empty: the window is [0, rows) paddedMode           false restoreShapeOptional null out [T,
- * H], contiguous, of permutedTokens' dtype A null mandatory argument gives ACLNN_ERR_PARAM_NULLPTR,
- * anything else that is wrong ACLNN_ERR_PARAM_INVALID; then neither out-parameter is written. A
- * tensor whose data is still null is legal here. */
+ *                        or empty: the window is [0, rows)
+ *   paddedMode           false
+ *   restoreShapeOptional null
+ *   out                  [T, H], contiguous, of permutedTokens' dtype
+ * A null mandatory argument gives ACLNN_ERR_PARAM_NULLPTR, anything else that is wrong
+ * ACLNN_ERR_PARAM_INVALID; then neither out-parameter is written. A tensor whose data is still null
+ * is legal here. */
 aclnnStatus aclnnMoeTokenUnpermuteWithEpGetWorkspaceSize(
     const aclTensor *permutedTokens, const aclTensor *sortedIndices, const aclTensor *probsOptional,
     int64_t numTopk, const aclIntArray *rangeOptional, bool paddedMode,

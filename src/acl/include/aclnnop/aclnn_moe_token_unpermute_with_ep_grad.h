@@ -4,8 +4,8 @@
  * With s = sortedIndices[t * K + k] and the window [begin, end) = rangeOptional:
  *   permutedTokensGradOut[s - begin] = unpermutedTokensGrad[t] * probs[t, k]
  *       for every slot in the window whose prob is not 0; every other row is +0
- *   probsGradOut[t, k] = begin <= s < end ? dot(permutedTokens[s - begin], unpermutedTokensGrad[t])
- * : 0
+ *   probsGradOut[t, k] =
+ *       begin <= s < end ? dot(permutedTokens[s - begin], unpermutedTokensGrad[t]) : 0
  */
 #ifndef ACLNNOP_ACLNN_MOE_TOKEN_UNPERMUTE_WITH_EP_GRAD_H_
 #define ACLNNOP_ACLNN_MOE_TOKEN_UNPERMUTE_WITH_EP_GRAD_H_
