@@ -87,7 +87,8 @@ HWY_INLINE uint64_t bits_not_zero(const Weight* weights, int64_t count) {
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     uint8_t few[8] = {};
-    hn::StoreMaskBits(d, hn::Ne(hn::LoadU(d, weights + i), hn::Zero(d)), few);
+    // Not Ne: on some instruction sets it leaves out NaN.
+    hn::StoreMaskBits(d, hn::Not(hn::Eq(hn::LoadU(d, weights + i), hn::Zero(d))), few);
     bits |= uint64_t{few[0]} << i;
   }
   for (; i < count; ++i) bits |= uint64_t{weights[i] != 0} << i;

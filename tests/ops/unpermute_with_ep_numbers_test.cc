@@ -104,6 +104,36 @@ struct Pair {
   }
 };
 
+// Wherever it stands among many: a prob that is NaN is not 0, so its token is NaN.
+TEST(UnpermuteWithEpZeros, ATokenOfProbNaNIsNaN) {
+  constexpr int64_t kTokens = 200;
+  const TensorDesc tokens = TensorDesc::contiguous(DType::kF32, {kTokens, 1});
+  std::vector<int32_t> indices(kTokens);
+  std::vector<float> rows(kTokens, 1), probs(kTokens);
+  for (size_t t = 0; t < probs.size(); ++t) {
+    indices[t] = static_cast<int32_t>(t);
+    probs[t] = t % 3 == 1 ? NAN : t % 3 == 2 ? 0 : 2;
+  }
+  for (const std::string& kernel : moe::UnpermuteWithEp::kernel_names()) {
+    SCOPED_TRACE(kernel);
+    std::vector<float> out(kTokens, -1);
+    moe::UnpermuteWithEp::plan({.permuted_tokens = tokens,
+                                .sorted_indices = TensorDesc::contiguous(DType::kI32, {kTokens}),
+                                .probs = tokens,
+                                .out = tokens},
+                               {.kernel = kernel})
+        .bind({rows.data(), indices.data(), probs.data(), out.data()})
+        .run();
+    for (size_t t = 0; t < out.size(); ++t) {
+      if (t % 3 == 1) {
+        EXPECT_TRUE(std::isnan(out[t])) << "token " << t;
+      } else {
+        EXPECT_EQ(out[t], probs[t]) << "token " << t;
+      }
+    }
+  }
+}
+
 TEST(UnpermuteWithEpZeros, ARowOfProbZeroIsNotRead) {
   for (const std::string& kernel : moe::UnpermuteWithEp::kernel_names()) {
     for (const float zero : {0.0f, -0.0f}) {
