@@ -39,6 +39,9 @@ HWY_INLINE void move_vectors(const uint8_t* from, uint8_t* to) {
   set(7, r7);
 }
 
+// A multiple of the caches' lines and of the copies'; a long vector is longer than the former.
+inline int64_t whole_line_bytes() { return std::max<int64_t>(64, line_bytes()); }
+
 // Nothing is asked for.
 struct NoAhead {
   void fetch(int64_t) const {}

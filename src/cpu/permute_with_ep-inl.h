@@ -48,7 +48,8 @@ template <Store store>
 HWY_INLINE void copy_group(const Copying& copying, const CopyGroup& group, const CopyGroup& next) {
   const int64_t row_bytes = copying.row_bytes, num_tokens = group.num_tokens();
   const int64_t turn = row_bytes <= kWholeRowBytes ? kWholeRowBytes : kCopyTurnBytes;
-  const int64_t ahead = std::min(row_bytes, turn) / 64 * 64;
+  const int64_t line = whole_line_bytes();
+  const int64_t ahead = std::min(row_bytes, turn) / line * line;
   const auto pass = [&](int64_t begin, int64_t end, const CopyGroup& from, int64_t shift) HWY_ATTR {
     for (; begin < end; begin += turn) {
       for (int64_t i = 0; i < num_tokens; ++i) {
@@ -58,7 +59,7 @@ HWY_INLINE void copy_group(const Copying& copying, const CopyGroup& group, const
       }
     }
   };
-  const int64_t lines = (row_bytes + 63) / 64 * 64;
+  const int64_t lines = (row_bytes + line - 1) / line * line;
   pass(0, lines - ahead, group, ahead);
   pass(lines - ahead, lines, next, ahead - lines);
   for (int64_t i = num_tokens; i < next.num_tokens(); ++i) {
@@ -92,7 +93,9 @@ template <Store store>
 void copy_rows(const Copying& copying) {
   const bool is_short = copying.row_bytes < 64 + static_cast<int64_t>(hn::Lanes(Bytes()));
   // Where nothing starts or ends within a line, rows have nothing else.
-  const auto within_line = [](auto at) { return static_cast<uint64_t>(at) % 64 != 0; };
+  const auto within_line = [](auto at) {
+    return static_cast<uint64_t>(at) % static_cast<uint64_t>(whole_line_bytes()) != 0;
+  };
   const bool has_ends = within_line(reinterpret_cast<uintptr_t>(copying.out)) ||
                         within_line(copying.out_step) || within_line(copying.row_bytes);
   CopyGroups groups(copying);
