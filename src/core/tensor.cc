@@ -1,6 +1,7 @@
 #include "moe/tensor.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace moe {
 namespace {
@@ -22,8 +23,15 @@ TensorDesc with_shape(DType dtype, std::span<const int64_t> shape) {
 
 }  // namespace
 
-int64_t dtype_bytes(DType dtype) noexcept { return kDTypes[static_cast<int>(dtype)].bytes; }
-const char* dtype_name(DType dtype) noexcept { return kDTypes[static_cast<int>(dtype)].name; }
+// A number that names no dtype is rejected by name, and until then has some size.
+int64_t dtype_bytes(DType dtype) noexcept {
+  const auto i = static_cast<size_t>(dtype);
+  return i < std::size(kDTypes) ? kDTypes[i].bytes : 1;
+}
+const char* dtype_name(DType dtype) noexcept {
+  const auto i = static_cast<size_t>(dtype);
+  return i < std::size(kDTypes) ? kDTypes[i].name : "no dtype";
+}
 
 TensorDesc TensorDesc::contiguous(DType dtype, std::span<const int64_t> shape) noexcept {
   TensorDesc desc = with_shape(dtype, shape);

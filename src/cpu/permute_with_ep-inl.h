@@ -70,6 +70,7 @@ HWY_INLINE void copy_group(const Copying& copying, const CopyGroup& group, const
 // What whole lines leave.
 template <Store store>
 HWY_INLINE void copy_group_ends(const Copying& copying, const CopyGroup& group) {
+  if (copying.row_bytes == 0) return;  // there may be no memory at all
   const Copies& copies = *group.copies;
   for (int64_t token = group.begin; token < group.end; ++token) {
     for (int32_t i = copies.begin[token]; i < copies.begin[token + 1]; ++i) {
@@ -80,6 +81,7 @@ HWY_INLINE void copy_group_ends(const Copying& copying, const CopyGroup& group) 
 }
 
 HWY_INLINE void copy_short_group(const Copying& copying, const CopyGroup& group) {
+  if (copying.row_bytes == 0) return;  // there may be no memory at all
   const Copies& copies = *group.copies;
   for (int64_t token = group.begin; token < group.end; ++token) {
     for (int32_t i = copies.begin[token]; i < copies.begin[token + 1]; ++i) {
