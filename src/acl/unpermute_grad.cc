@@ -1,7 +1,7 @@
 // aclnnMoeTokenUnpermuteGrad: arguments to a plan of moe::UnpermuteWithEpGrad.
 #include "acl/arguments.h"
 #include "acl/phases.h"
-#include "acl/unpermute_weights.h"
+#include "acl/unpermute_grad_args.h"
 #include "aclnnop/aclnn_moe_token_unpermute_grad.h"
 #include "moe/unpermute_with_ep_grad.h"
 
@@ -20,14 +20,12 @@ constexpr Word kWords[] = {
     {"permuted_tokens_grad", kSlots[kRowsOut]}, {"probs_grad", kSlots[kProbsOut]}};
 constexpr OpSpec kOp{"aclnnMoeTokenUnpermuteGrad", 4, kSlots, kWords};
 
-moe::BoundCall bind(const moe::UnpermuteWithEpGrad &plan, const Addresses &addresses) {
-  return plan.bind({.unpermuted_tokens_grad = addresses[kGrad],
-                    .sorted_indices = addresses[kIndices],
-                    .permuted_tokens = addresses[kRows],
-                    .probs = addresses[kProbs],
-                    .permuted_tokens_grad = addresses[kRowsOut],
-                    .probs_grad = addresses[kProbsOut]});
-}
+constexpr UnpermuteGradSlots kAt{.grad = kGrad,
+                                 .indices = kIndices,
+                                 .rows = kRows,
+                                 .probs = kProbs,
+                                 .rows_out = kRowsOut,
+                                 .probs_out = kProbsOut};
 
 }  // namespace
 
@@ -37,26 +35,16 @@ aclnnStatus aclnnMoeTokenUnpermuteGradGetWorkspaceSize(
     const aclIntArray *restoreShapeOptional, aclTensor *permutedTokensGradOut,
     aclTensor *probsGradOut, uint64_t *workspaceSize, aclOpExecutor **executor) {
   return phase_one(kOp, workspaceSize, executor, [&](Arguments &call) {
-    require(kSlots[kGrad], unpermutedTokensGrad);
-    require(kSlots[kIndices], sortedIndices);
-    require(kSlots[kRowsOut], permutedTokensGradOut);
+    const UnpermuteGradTensors tensors{.grad = unpermutedTokensGrad,
+                                       .indices = sortedIndices,
+                                       .rows = permutedTokensOptional,
+                                       .rows_out = permutedTokensGradOut,
+                                       .probs_out = probsGradOut};
+    require_tensors(call, kAt, tensors);
     check_no_padding(paddedMode, restoreShapeOptional);
     const Weights weights = weights_of(call, kProbs, probsOptional);
-    moe::UnpermuteWithEpGrad::Args args;
-    args.probs = weights.probs;
-    args.top_k = weights.top_k;
-    args.check_indices = check_indices();
-    args.unpermuted_tokens_grad = call.tensor(kGrad, unpermutedTokensGrad, kFloats);
-    args.sorted_indices = call.tensor(kIndices, sortedIndices, kInt32);
-    if (permutedTokensOptional != nullptr) {
-      args.permuted_tokens = call.tensor(kRows, permutedTokensOptional, kFloats);
-    }
-    args.permuted_tokens_grad = call.tensor(kRowsOut, permutedTokensGradOut, kFloats);
-    // Without probs their gradient is ignored, its handle too.
-    if (weights.probs && probsGradOut != nullptr) {
-      args.probs_grad = call.tensor(kProbsOut, probsGradOut, kFloats);
-    }
-    return make_executor(call, moe::UnpermuteWithEpGrad::plan(args), bind);
+    const auto args = unpermute_grad_args(call, kAt, tensors, weights);
+    return make_executor(call, moe::UnpermuteWithEpGrad::plan(args), bind_unpermute_grad<kAt>);
   });
 }
 

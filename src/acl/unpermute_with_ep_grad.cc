@@ -3,7 +3,7 @@
 
 #include "acl/arguments.h"
 #include "acl/phases.h"
-#include "acl/unpermute_weights.h"
+#include "acl/unpermute_grad_args.h"
 #include "aclnnop/aclnn_moe_token_unpermute_with_ep_grad.h"
 
 namespace {
@@ -25,14 +25,12 @@ constexpr Word kWords[] = {{"unpermuted_tokens_grad", kSlots[kGrad]},
                            {"probs_grad", kSlots[kProbsOut]}};
 constexpr OpSpec kOp{"aclnnMoeTokenUnpermuteWithEpGrad", 4, kSlots, kWords};
 
-moe::BoundCall bind(const moe::UnpermuteWithEpGrad &plan, const Addresses &addresses) {
-  return plan.bind({.unpermuted_tokens_grad = addresses[kGrad],
-                    .sorted_indices = addresses[kIndices],
-                    .permuted_tokens = addresses[kRows],
-                    .probs = addresses[kProbs],
-                    .permuted_tokens_grad = addresses[kRowsOut],
-                    .probs_grad = addresses[kProbsOut]});
-}
+constexpr UnpermuteGradSlots kAt{.grad = kGrad,
+                                 .indices = kIndices,
+                                 .rows = kRows,
+                                 .probs = kProbs,
+                                 .rows_out = kRowsOut,
+                                 .probs_out = kProbsOut};
 
 }  // namespace
 
@@ -43,27 +41,18 @@ aclnnStatus aclnnMoeTokenUnpermuteWithEpGradGetWorkspaceSize(
     const aclTensor *permutedTokensGradOut, const aclTensor *probsGradOut, uint64_t *workspaceSize,
     aclOpExecutor **executor) {
   return phase_one(kOp, workspaceSize, executor, [&](Arguments &call) {
-    require(kSlots[kGrad], unpermutedTokensGrad);
-    require(kSlots[kIndices], sortedIndices);
-    require(kSlots[kRowsOut], permutedTokensGradOut);
+    const UnpermuteGradTensors tensors{.grad = unpermutedTokensGrad,
+                                       .indices = sortedIndices,
+                                       .rows = permutedTokensOptional,
+                                       .rows_out = permutedTokensGradOut,
+                                       .probs_out = probsGradOut};
+    require_tensors(call, kAt, tensors);
     check_no_padding(paddedMode, restoreShapeOptional);
     const Weights weights = weights_of(call, kProbs, probsOptional, "topkNum", topkNum);
-    moe::UnpermuteWithEpGrad::Args args;
-    args.probs = weights.probs;
-    args.top_k = weights.top_k;
-    args.ep_range = range_of("rangeOptional", rangeOptional);
-    args.check_indices = check_indices();
-    args.unpermuted_tokens_grad = call.tensor(kGrad, unpermutedTokensGrad, kFloats);
-    args.sorted_indices = call.tensor(kIndices, sortedIndices, kInt32);
-    if (permutedTokensOptional != nullptr) {
-      args.permuted_tokens = call.tensor(kRows, permutedTokensOptional, kFloats);
-    }
-    args.permuted_tokens_grad = call.tensor(kRowsOut, permutedTokensGradOut, kFloats);
-    // Without probs their gradient is ignored, its handle too.
-    if (weights.probs && probsGradOut != nullptr) {
-      args.probs_grad = call.tensor(kProbsOut, probsGradOut, kFloats);
-    }
-    return make_executor(call, moe::UnpermuteWithEpGrad::plan(args), bind);
+    const auto range = range_of("rangeOptional", rangeOptional);
+    auto args = unpermute_grad_args(call, kAt, tensors, weights);
+    args.ep_range = range;
+    return make_executor(call, moe::UnpermuteWithEpGrad::plan(args), bind_unpermute_grad<kAt>);
   });
 }
 

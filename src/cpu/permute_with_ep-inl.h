@@ -144,8 +144,6 @@ inline void run_permute(const PermuteWithEpProblem& p, const PermuteWithEpPointe
   run_in_chunks(p, at, workspace, permute_chunk);
 }
 
-inline const char* permute_target_name() { return hwy::TargetName(HWY_TARGET); }
-
 }  // namespace HWY_NAMESPACE
 }  // namespace moe::cpu
 HWY_AFTER_NAMESPACE();

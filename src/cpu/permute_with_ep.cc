@@ -9,8 +9,8 @@
 
 #if HWY_ONCE
 #include "core/fp_mode.h"
-#include "core/text.h"
 #include "core/threads.h"
+#include "cpu/row_kernels.h"
 #include "cpu/sort_by_expert.h"
 #include "cpu/streaming.h"
 #include "cpu/targets.h"
@@ -22,23 +22,17 @@ using Problem = PermuteWithEpProblem;
 using Pointers = PermuteWithEpPointers;
 
 HWY_EXPORT(run_permute);
-HWY_EXPORT(permute_target_name);
 
 Cut cut_of(const Problem& p) {
-  const FpMode mode;  // the caller's may trap
-  const double rows_per_token = static_cast<double>(p.window_rows()) /
-                                static_cast<double>(std::max<int64_t>(1, p.sort.num_tokens));
-  const double probs = p.has_probs ? static_cast<double>(p.sort.top_k) : 0;
-  return Cut(p.sort.num_tokens, p.row_bytes(),
-             (rows_per_token + 1) * static_cast<double>(p.row_bytes()) + probs * 8 + 1,
-             p.sort.num_threads);
+  return cut_rows({.num_tokens = p.sort.num_tokens,
+                   .top_k = p.sort.top_k,
+                   .window_rows = p.window_rows(),
+                   .row_bytes = p.row_bytes(),
+                   .has_probs = p.has_probs},
+                  p.sort.num_threads);
 }
 
-std::string refuses(const Problem& p) {
-  if (p.inner_stride != 1) return text("inner stride ", p.inner_stride, ", but takes 1 only");
-  if (p.sort.top_k <= kMaxRows) return {};
-  return text("top_k ", p.sort.top_k, ", but takes at most ", kMaxRows);
-}
+std::string refuses(const Problem& p) { return refuses_rows(p.inner_stride, p.sort.top_k); }
 
 void fill_zeros(void* data, int64_t begin, int64_t end) {
   if (begin < end)
@@ -76,9 +70,8 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, Permut
 }
 
 void add_kernels(PermuteWithEpKernels& kernels) {
-  for_each_target([&](size_t index) {
-    kernels.push_back({HWY_DISPATCH_TABLE(permute_target_name)[index](), refuses, workspace_bytes,
-                       HWY_DISPATCH_TABLE(run_permute)[index]});
+  for_each_target([&](const char* name, size_t index) {
+    kernels.push_back({name, refuses, workspace_bytes, HWY_DISPATCH_TABLE(run_permute)[index]});
   });
   kernels.push_back(portable_permute_with_ep());
 }

@@ -48,8 +48,6 @@ inline void run(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointe
   run_in_chunks(p, at, workspace, run_chunk);
 }
 
-inline const char* target_name() { return hwy::TargetName(HWY_TARGET); }
-
 }  // namespace HWY_NAMESPACE
 }  // namespace moe::cpu
 HWY_AFTER_NAMESPACE();

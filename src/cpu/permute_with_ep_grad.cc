@@ -8,9 +8,9 @@
 // clang-format on
 
 #if HWY_ONCE
-#include "core/text.h"
 #include "core/threads.h"
 #include "cpu/check_indices.h"
+#include "cpu/row_kernels.h"
 #include "cpu/streaming.h"
 #include "cpu/targets.h"
 
@@ -21,24 +21,17 @@ using Problem = PermuteWithEpGradProblem;
 using Pointers = PermuteWithEpGradPointers;
 
 HWY_EXPORT(run);
-HWY_EXPORT(target_name);
 
 Cut cut_of(const Problem& p) {
-  const FpMode mode;  // the caller's may trap
-  const int64_t row_bytes = p.hidden_size * dtype_bytes(p.tokens_dtype);
-  const double rows_per_token = static_cast<double>(p.window.end - p.window.begin) /
-                                static_cast<double>(std::max<int64_t>(1, p.num_tokens));
-  const double rows = std::min(rows_per_token, static_cast<double>(p.top_k)) + 1;
-  const double probs = p.has_probs ? static_cast<double>(p.top_k) : 0;
-  return Cut(p.num_tokens, row_bytes, rows * static_cast<double>(row_bytes) + probs * 8 + 1,
-             p.num_threads);
+  return cut_rows({.num_tokens = p.num_tokens,
+                   .top_k = p.top_k,
+                   .window_rows = p.window.end - p.window.begin,
+                   .row_bytes = p.hidden_size * dtype_bytes(p.tokens_dtype),
+                   .has_probs = p.has_probs},
+                  p.num_threads);
 }
 
-std::string refuses(const Problem& p) {
-  if (p.inner_stride != 1) return text("inner stride ", p.inner_stride, ", but takes 1 only");
-  if (p.top_k > kMaxRows) return text("top_k ", p.top_k, ", but takes at most ", kMaxRows);
-  return {};
-}
+std::string refuses(const Problem& p) { return refuses_rows(p.inner_stride, p.top_k); }
 
 template <class Index, class Bits>
 void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
@@ -84,9 +77,8 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunChu
 }
 
 void add_kernels(PermuteWithEpGradKernels& kernels) {
-  for_each_target([&](size_t index) {
-    kernels.push_back({HWY_DISPATCH_TABLE(target_name)[index](), refuses, workspace_bytes,
-                       HWY_DISPATCH_TABLE(run)[index]});
+  for_each_target([&](const char* name, size_t index) {
+    kernels.push_back({name, refuses, workspace_bytes, HWY_DISPATCH_TABLE(run)[index]});
   });
   kernels.push_back(portable_permute_with_ep_grad());
 }

@@ -9,28 +9,20 @@
 
 namespace moe::cpu {
 
-// Calls fn(index) for each, best first; `index` is the place in a table of HWY_EXPORT.
+// Calls fn(name, index) for each, best first; `index` is the place in a table of HWY_EXPORT.
 template <class Fn>
 void for_each_target(Fn&& fn) {
   if constexpr ((HWY_TARGETS & (HWY_TARGETS - 1)) == 0) {
-    fn(size_t{0});  // one target only: Highway's table has one entry
+    fn(hwy::TargetName(HWY_TARGETS), size_t{0});  // Highway's table has one entry then
   } else {
     // A better target has a lower bit. The highest bit is the sign.
     uint64_t targets = static_cast<uint64_t>(hwy::SupportedTargets() & HWY_TARGETS);
     for (; targets; targets &= targets - 1) {
+      const auto target = static_cast<int64_t>(targets & ~(targets - 1));
       hwy::ChosenTarget chosen;
-      chosen.Update(static_cast<int64_t>(targets & ~(targets - 1)));
-      fn(chosen.GetIndex());
+      chosen.Update(target);
+      fn(hwy::TargetName(target), chosen.GetIndex());
     }
-  }
-}
-
-// Calls fn(name) for each, best first: for kernels that answer to every name.
-template <class Fn>
-void for_each_target_name(Fn&& fn) {
-  uint64_t targets = static_cast<uint64_t>(hwy::SupportedTargets() & HWY_TARGETS);
-  for (; targets; targets &= targets - 1) {
-    fn(hwy::TargetName(static_cast<int64_t>(targets & ~(targets - 1))));
   }
 }
 

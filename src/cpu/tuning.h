@@ -1,6 +1,6 @@
-// The CPU backend's numbers, with how each was found. Shares of the floor are medians of
-// scripts/bench over Mixtral, DeepSeek-V3, Qwen3-30B and Llama-4 at 4096 tokens in bfloat16, all
-// experts and a rank of 8, on two cores of an AMD EPYC 7003 whose memory was shared with others.
+// The CPU backend's numbers, with how each was found. Figures are shares of the floor at 4096
+// tokens in bfloat16, variants interleaved in one run, on two cores of an AMD EPYC 7003 whose
+// memory was shared with others.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@ constexpr int64_t kMaxRows = 1024;
 // Tokens that are read together at most, however few rows they have.
 constexpr int64_t kMaxGroup = 16;
 
-// Sums of rows (gather-inl.h), figures for 4096 tokens in bfloat16. A token whose rows are enough
-// is read a line of each row at a time, which for rows of 1 KiB gave 0.79 of the floor, and two
-// lines at a time 0.70. Tokens with few rows are read in groups, this many bytes of each in turn:
-// 512 gave 0.82 and 0.99 (Qwen3-30B and Mixtral, a rank of 8), 256 gave 0.73 and 0.71, 64 gave 0.5.
+// Sums of rows (gather-inl.h). A token whose rows are enough is read a line of each row at a time,
+// which for rows of 1 KiB gave 0.79 of the floor, and two lines at a time 0.70. Tokens with few
+// rows are read in groups, this many bytes of each in turn: 512 gave 0.82 and 0.99 (Qwen3-30B and
+// Mixtral, a rank of 8), 256 gave 0.73 and 0.71, 64 gave 0.5.
 constexpr int64_t kTurnBytes = 512;
-// Bytes that are asked for before they are read, of all rows of a group together, and of each row
-// at least: 2 KiB to 8 KiB were equal. Twice as much for eight rows lost up to a tenth.
+// Bytes that are asked for before they are read: of one row half of this, and half as many for each
+// as often as the rows of a group double, but at least so many. 2 KiB to 8 KiB were equal; 512
+// bytes of each of eight rows lost up to a tenth.
 constexpr int64_t kGroupAheadBytes = 4096;
 constexpr int64_t kRowAheadBytes = 256;
 // Rows that make a group: as many as come to so many bytes, but 4 at least (8 lost a tenth where
@@ -36,6 +37,7 @@ constexpr int64_t kChunkBytes = 2 << 20;
 // Chunks for each worker at least, so that a slow one leaves its share to the others.
 constexpr int64_t kChunksPerWorker = 4;
 // Bytes of work that are worth another thread: some microseconds, what waking one costs.
+// One token of eight rows of 14 KiB took a fifth less time on one thread than on two.
 constexpr int64_t kWorkerBytes = 128 << 10;
 // Parts of a row that different threads take have at least this many bytes.
 constexpr int64_t kPartBytes = 2048;
@@ -62,8 +64,9 @@ constexpr int kDigitBits = 8;
 // Threads that sort by digits at most: their counters, 1 or 2 KiB each, lie on the stack.
 constexpr int kDigitWorkers = 16;
 
-// UnpermuteWithEpGrad. Bytes of a row that are worked on before the next slot has its turn: a
-// multiple of 64 elements, so that a dot product's sums fit together.
+// UnpermuteWithEpGrad, chosen by analogy with the sums: 8 slots together and 1024 bytes ahead
+// seemed no better, the rest was not varied. Bytes of a row that are worked on before the next slot
+// has its turn: a multiple of 64 elements, so that a dot product's sums fit together.
 constexpr int64_t kGradBlockBytes = 512;
 // Bytes of a row that are asked for before they are worked on.
 constexpr int64_t kGradAheadBytes = 512;

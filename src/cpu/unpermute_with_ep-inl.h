@@ -50,8 +50,6 @@ inline void run_unpermute(const UnpermuteWithEpProblem& p, const UnpermuteWithEp
   run_in_chunks(p, at, workspace, run_unpermute_chunk);
 }
 
-inline const char* unpermute_target_name() { return hwy::TargetName(HWY_TARGET); }
-
 }  // namespace HWY_NAMESPACE
 }  // namespace moe::cpu
 HWY_AFTER_NAMESPACE();

@@ -357,8 +357,6 @@ inline void run_unpermute_grad(const UnpermuteWithEpGradProblem& p,
   run_in_chunks(p, at, workspace, run_slots);
 }
 
-inline const char* unpermute_grad_target_name() { return hwy::TargetName(HWY_TARGET); }
-
 }  // namespace HWY_NAMESPACE
 }  // namespace moe::cpu
 HWY_AFTER_NAMESPACE();

@@ -24,7 +24,6 @@ using Problem = UnpermuteWithEpGradProblem;
 using Pointers = UnpermuteWithEpGradPointers;
 
 HWY_EXPORT(run_unpermute_grad);
-HWY_EXPORT(unpermute_grad_target_name);
 
 constexpr int64_t kCacheLine = 64;
 
@@ -213,9 +212,9 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunSlo
 }
 
 void add_kernels(UnpermuteWithEpGradKernels& kernels) {
-  for_each_target([&](size_t index) {
-    kernels.push_back({HWY_DISPATCH_TABLE(unpermute_grad_target_name)[index](), refuses,
-                       workspace_bytes, HWY_DISPATCH_TABLE(run_unpermute_grad)[index]});
+  for_each_target([&](const char* name, size_t index) {
+    kernels.push_back(
+        {name, refuses, workspace_bytes, HWY_DISPATCH_TABLE(run_unpermute_grad)[index]});
   });
   kernels.push_back(portable_unpermute_with_ep_grad());
 }

@@ -11,6 +11,12 @@ void check_top_k(int64_t top_k, const char* name, int64_t num_slots) {
   throw InvalidArgument(name, text(num_slots, " slots, but needs a multiple of top_k ", top_k));
 }
 
+void check_num_slots(const char* name, int64_t num_slots) {
+  constexpr int64_t kMost = int64_t{1} << 56;
+  if (num_slots <= kMost) return;
+  throw InvalidArgument(name, text(num_slots, " slots, but takes at most 2^56"));
+}
+
 EpRange window_of(const std::optional<EpRange>& ep_range, int64_t num_slots, int64_t rows) {
   if (!ep_range) return {0, rows};
   const auto [begin, end] = *ep_range;

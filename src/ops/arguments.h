@@ -13,6 +13,9 @@ namespace moe {
 // At least 1, and a divisor of the number of slots, which are those of the argument `name`.
 void check_top_k(int64_t top_k, const char* name, int64_t num_slots);
 
+// Few enough that the size of no workspace leaves 64 bits: by strides of 0, more can be described.
+void check_num_slots(const char* name, int64_t num_slots);
+
 // The window of global rows: the range, 0 <= begin <= end <= num_slots, or all rows that there are.
 EpRange window_of(const std::optional<EpRange>& ep_range, int64_t num_slots, int64_t rows);
 

@@ -67,6 +67,7 @@ SortByExpertProblem checked_problem(const Args& args, int num_threads) {
   check_indices(args.indices);
   check_num_experts(args);
   const int64_t num_slots = num_elements(args.indices);
+  check_num_slots("indices", num_slots);
   check_integers("sorted_indices", args.sorted_indices, num_slots, "[num_tokens * top_k]",
                  num_slots);
   if (args.tokens_per_expert) {

@@ -18,6 +18,7 @@ void check_probs(const TensorDesc& probs, int64_t num_tokens, int64_t top_k) {
 void check_slots(const SlotArgs& slots, const char* tokens_name, const TensorDesc& tokens) {
   check_index_dtype("sorted_indices", slots.sorted_indices);
   check_layout("sorted_indices", slots.sorted_indices, 1, "[num_tokens * top_k]");
+  check_num_slots("sorted_indices", slots.num_slots());
   check_top_k(slots.top_k, "sorted_indices", slots.num_slots());
   if (!slots.probs) return;
   check_float_dtype("probs", *slots.probs);

@@ -154,6 +154,16 @@ TEST(SortByExpert, Rejects) {
   expect_rejected("num_experts", "2147483649, but needs 0 to 2^31",
                   [&] { SortByExpert::plan(args); });
   args.num_experts.reset();
+
+  // By a stride of 0 so many can be described, and a few ints for each would leave 64 bits.
+  constexpr int64_t kMost = int64_t{1} << 56;
+  SortByExpert::Args huge{.indices = TensorDesc::strided(DType::kI64, {kMost}, {0}),
+                          .sorted_indices = TensorDesc::contiguous(DType::kI64, {kMost})};
+  EXPECT_EQ(SortByExpert::plan(huge).workspace_bytes(), size_t{3} * kMost * 8);
+  huge.indices.shape[0] = huge.sorted_indices.shape[0] = kMost + 1;
+  expect_rejected("indices", "72057594037927937 slots, but takes at most 2^56",
+                  [&] { SortByExpert::plan(huge); });
+
   int64_t ids[4] = {1, 0, 2, 0};
   const auto plan = SortByExpert::plan(args);
   expect_rejected(

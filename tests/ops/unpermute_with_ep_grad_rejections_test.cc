@@ -118,6 +118,11 @@ TEST(UnpermuteWithEpGradRejections, TopKRangesAndRows) {
   const std::string want = ", but needs 0 <= begin <= end <= 6, the number of slots";
   expect_all({
       {"top_k", "0, but needs at least 1", [](Args& a) { a.top_k = 0; }},
+      {"sorted_indices", "72057594037927938 slots, but takes at most 2^56",
+       [](Args& a) {
+         a.sorted_indices.shape[0] = (int64_t{1} << 56) + 2;
+         a.sorted_indices.strides[0] = 0;
+       }},
       {"sorted_indices", "6 slots, but needs a multiple of top_k 4", [](Args& a) { a.top_k = 4; }},
       {"probs", "shape [3, 2], but needs [2, 3]: [num_tokens, top_k]",
        [](Args& a) { a.top_k = 3; }},
