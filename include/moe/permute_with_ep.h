@@ -34,7 +34,8 @@ class MOE_API PermuteWithEp {
   struct Args {
     // in  [T, H]; float32, float16, bfloat16 or float64. Any strides and offset.
     TensorDesc tokens{};
-    // in  [T, K], or [T] for K = 1; int32 or int64: the expert of each slot. Any strides.
+    // in  [T, K], or [T] for K = 1; int32 or int64: the expert of each slot, L at most 2^56. Any
+    // strides.
     TensorDesc indices{};
     // in  [T, K], or [T] for K = 1, optional; its dtype may differ from the tokens', but float64
     // goes with float64 only. Any strides.

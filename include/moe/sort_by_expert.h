@@ -33,7 +33,7 @@ class MOE_API SortByExpert {
   // T num_tokens, K top_k, L = T*K slots, E = num_experts.
   struct Args {
     // in  [T, K], or [T] for K = 1; int32 or int64: the expert of each slot. Any strides and
-    // offset.
+    // offset; L at most 2^56.
     TensorDesc indices{};
     // 0 <= E <= 2^31. Absent: any ids, however sparse.
     std::optional<int64_t> num_experts{};

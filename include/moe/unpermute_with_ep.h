@@ -34,8 +34,8 @@ class MOE_API UnpermuteWithEp {
   struct Args {
     // in  [rows, H], rows >= R; float32, float16, bfloat16 or float64. Any strides and offset.
     TensorDesc permuted_tokens{};
-    // in  [L]; int32 or int64: the global row of each slot. What lies outside the window
-    // contributes zero, whatever its value.
+    // in  [L], L at most 2^56; int32 or int64: the global row of each slot. What lies outside the
+    // window contributes zero, whatever its value.
     TensorDesc sorted_indices{};
     // in  [T, K], optional; any strides and offset. Its dtype may differ from the tokens', but
     // float64 goes with float64 only.

@@ -38,8 +38,8 @@ class MOE_API UnpermuteWithEpGrad {
   struct Args {
     // in  [T, H]; float32, float16, bfloat16 or float64. Any strides and offset.
     TensorDesc unpermuted_tokens_grad{};
-    // in  [L]; int32 or int64: the global row of each slot. Two slots that name the same row of the
-    // window are invalid: which of them that row belongs to is then not specified.
+    // in  [L], L at most 2^56; int32 or int64: the global row of each slot. Two slots that name the
+    // same row of the window are invalid: which of them that row belongs to is then not specified.
     TensorDesc sorted_indices{};
     // in  [rows, H], optional; dtype of unpermuted_tokens_grad. Any strides and offset. Read only
     // for probs_grad, and then also where a prob is 0.

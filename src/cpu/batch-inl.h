@@ -39,15 +39,21 @@ struct SlotSource {
 
 // Slots inside the window, in slot order. Weighted ones of weight 0 are left out.
 template <class Weight>
-struct Batch {
-  Batch() { begin[0] = 0; }  // empty
-
-  int64_t first_token = 0, num_tokens = 0;
-  int32_t begin[kBatchSlots + 1];     // token i has the slots [begin[i], begin[i + 1])
+struct PackedSlots {
+  int64_t first_token = 0;
   int32_t slot[kMaxRows];             // counted from the first token's first
   int64_t row[kMaxRows];              // of the window
   Weight weights[kMaxRows];           // widened probs
   uint64_t taken[kMaxRows / 64 + 1];  // a bit for each slot
+};
+
+// The same, token by token.
+template <class Weight>
+struct Batch : PackedSlots<Weight> {
+  Batch() { begin[0] = 0; }  // empty
+
+  int64_t num_tokens = 0;
+  int32_t begin[kBatchSlots + 1];  // token i has the slots [begin[i], begin[i + 1])
 
   int64_t num_rows() const { return begin[num_tokens]; }
 };
@@ -112,26 +118,29 @@ HWY_INLINE void widen_probs(const SlotSource& source, int64_t first_token, int64
   });
 }
 
+// Packs `num_slots` from those of first_token on; weights hold theirs before. Gives how many it
+// took.
 template <class Index, class Weight>
-HWY_INLINE int64_t pack_slots(const SlotSource& source, int64_t num_slots, Batch<Weight>& batch) {
+HWY_INLINE int64_t pack_slots(const SlotSource& source, int64_t num_slots,
+                              PackedSlots<Weight>& packed) {
   const bool vectors =
       sizeof(Index) == 4 && source.index_stride == 1 && source.window.end <= INT32_MAX;
   int64_t n = 0;
   for (int64_t first = 0; first < num_slots; first += 64) {
     const int64_t count = std::min<int64_t>(64, num_slots - first);
-    const int64_t slot = batch.first_token * source.top_k + first;
+    const int64_t slot = packed.first_token * source.top_k + first;
     const auto* indices = static_cast<const uint8_t*>(source.indices) +
                           slot * source.index_stride * int64_t{sizeof(Index)};
     uint64_t bits =
         vectors && count == 64
             ? bits_inside(indices, source.window)
             : bits_inside(Slots<Index>(indices, source.index_stride, source.window, 0), count);
-    if constexpr (kWeighted<Weight>) bits &= bits_not_zero(batch.weights + first, count);
-    batch.taken[first / 64] = bits;
+    if constexpr (kWeighted<Weight>) bits &= bits_not_zero(packed.weights + first, count);
+    packed.taken[first / 64] = bits;
     const auto take = [&](int64_t i) {
-      if constexpr (kWeighted<Weight>) batch.weights[n] = batch.weights[first + i];
-      batch.slot[n] = static_cast<int32_t>(first + i);
-      batch.row[n++] = load<Index>(indices, i * source.index_stride) - source.window.begin;
+      if constexpr (kWeighted<Weight>) packed.weights[n] = packed.weights[first + i];
+      packed.slot[n] = static_cast<int32_t>(first + i);
+      packed.row[n++] = load<Index>(indices, i * source.index_stride) - source.window.begin;
     };
     if (bits == ~uint64_t{0}) {
       for (int64_t i = 0; i < 64; ++i) take(i);
@@ -139,7 +148,7 @@ HWY_INLINE int64_t pack_slots(const SlotSource& source, int64_t num_slots, Batch
       for (; bits; bits &= bits - 1) take(std::countr_zero(bits));
     }
   }
-  batch.taken[(num_slots + 63) / 64] = 0;
+  packed.taken[(num_slots + 63) / 64] = 0;
   return n;
 }
 

@@ -37,7 +37,7 @@ struct Copying {
 struct Copies {
   Copies() { begin[0] = 0; }  // none
 
-  Batch<NoWeight> slots;  // but for `begin`
+  PackedSlots<NoWeight> slots;
   int64_t num_tokens = 0, num_rows = 0;
   int32_t begin[kMaxRows + 1];  // token i has the rows [begin[i], begin[i + 1])
   const uint8_t* sources[kMaxRows + 1];
