@@ -118,23 +118,28 @@ HWY_INLINE void widen_probs(const SlotSource& source, int64_t first_token, int64
   });
 }
 
+// A bit for each of the slots [slot, slot + count), at most 64, that is inside the window.
+template <class Index>
+HWY_INLINE uint64_t bits_of_slots(const SlotSource& source, int64_t slot, int64_t count) {
+  if (sizeof(Index) == 4 && source.index_stride == 1 && source.window.end <= INT32_MAX &&
+      count == 64) {
+    return bits_inside(static_cast<const uint8_t*>(source.indices) + slot * 4, source.window);
+  }
+  return bits_inside(Slots<Index>(source.indices, source.index_stride, source.window, slot), count);
+}
+
 // Packs `num_slots` from those of first_token on; weights hold theirs before. Gives how many it
 // took.
 template <class Index, class Weight>
 HWY_INLINE int64_t pack_slots(const SlotSource& source, int64_t num_slots,
                               PackedSlots<Weight>& packed) {
-  const bool vectors =
-      sizeof(Index) == 4 && source.index_stride == 1 && source.window.end <= INT32_MAX;
   int64_t n = 0;
   for (int64_t first = 0; first < num_slots; first += 64) {
     const int64_t count = std::min<int64_t>(64, num_slots - first);
     const int64_t slot = packed.first_token * source.top_k + first;
     const auto* indices = static_cast<const uint8_t*>(source.indices) +
                           slot * source.index_stride * int64_t{sizeof(Index)};
-    uint64_t bits =
-        vectors && count == 64
-            ? bits_inside(indices, source.window)
-            : bits_inside(Slots<Index>(indices, source.index_stride, source.window, 0), count);
+    uint64_t bits = bits_of_slots<Index>(source, slot, count);
     if constexpr (kWeighted<Weight>) bits &= bits_not_zero(packed.weights + first, count);
     packed.taken[first / 64] = bits;
     const auto take = [&](int64_t i) {

@@ -16,6 +16,7 @@
 #include "cpu/rows-inl.h"
 #include "cpu/tuning.h"
 #include "cpu/unpermute_with_ep_grad.h"
+#include "cpu/unpermute_with_ep_grad_jobs-inl.h"
 
 #if defined(MOE_CPU_UNPERMUTE_WITH_EP_GRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef MOE_CPU_UNPERMUTE_WITH_EP_GRAD_INL_H_
@@ -340,7 +341,7 @@ inline void run_slots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEp
   int64_t count = 0;
   SlotChunk rest = chunk;
   while (rest.first < rest.last) {
-    count += find_jobs(p, at, owners, rest, jobs + count, kMaxJobs - count);
+    count = find_jobs(p, at, owners, rest, jobs, count);
     visit_float(p.tokens_dtype, [&](auto t) {
       using T = decltype(t);
       const auto run = streaming ? do_jobs<T, Store::kStreaming> : do_jobs<T, Store::kCached>;
@@ -354,7 +355,7 @@ inline void run_slots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEp
 
 inline void run_unpermute_grad(const UnpermuteWithEpGradProblem& p,
                                const UnpermuteWithEpGradPointers& at, void* workspace) {
-  run_in_chunks(p, at, workspace, run_slots);
+  run_in_chunks(p, at, workspace, claim_slots, run_slots);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -46,20 +46,12 @@ Cut cut_of(const Problem& p) {
 }
 
 // Slots claim their rows. Only memory of the slots' size is touched, so a chunk of them is long.
-void find_owners(const Problem& p, const Pointers& at, RowOwners& owners) {
+void find_owners(const Problem& p, const Pointers& at, RowOwners& owners, ClaimSlots* claim_slots) {
   owners.clear();
   const Cut cut(p.num_slots(), 0, 16, p.num_threads);
   parallel_chunks(cut.num_chunks(), cut.num_workers(), [&](int64_t i, int) {
-    const FpMode mode;  // a comparison with 0 must see a subnormal prob
     const Chunk chunk = cut[i];
-    visit_slots(p, [&](auto index, auto prob) {
-      WeightedSlots<decltype(index), decltype(prob)> slots(p, at.sorted_indices, at.probs,
-                                                           chunk.first_token);
-      for (int64_t slot = chunk.first_token; slot < chunk.last_token; ++slot) {
-        const auto found = slots.next();
-        if (found.counts) owners.claim(found.row, slot);
-      }
-    });
+    claim_slots(p, at, owners, {chunk.first_token, chunk.last_token});
   });
 }
 
@@ -100,46 +92,7 @@ std::string refuses(const Problem& p) {
   return {};
 }
 
-// Where a row of a tensor of the tokens' dtype begins; `stride` in elements.
-template <class Byte, class Data>
-Byte* row_at(const Problem& p, Data* data, int64_t row, int64_t stride) {
-  return static_cast<Byte*>(data) + row * stride * dtype_bytes(p.tokens_dtype);
-}
-
-template <class Index, class Prob>
-int64_t find_jobs(const Problem& p, const Pointers& at, const RowOwners& owners, SlotChunk& chunk,
-                  Job* jobs, int64_t most) {
-  WeightedSlots<Index, Prob> slots(p, at.sorted_indices, at.probs, chunk.first);
-  int64_t n = 0, token = chunk.first / p.top_k, k = chunk.first % p.top_k;
-  for (; n < most && chunk.first < chunk.last; ++chunk.first) {
-    const int64_t slot = chunk.first;
-    const auto [row, inside, counts, weight] = slots.next();
-    const bool owner = counts && owners.is(row, slot), with_dot = inside && p.has_probs_grad;
-    jobs[n] = {row_at<const uint8_t>(p, at.unpermuted_tokens_grad, token, p.token_stride),
-               with_dot ? row_at<const uint8_t>(p, at.permuted_tokens, row, p.row_stride) : nullptr,
-               owner ? row_at<uint8_t>(p, at.permuted_tokens_grad, row, p.hidden_size) : nullptr,
-               weight,
-               slot,
-               0};
-    n += owner || with_dot;
-    if constexpr (!std::is_same_v<Prob, One>) {
-      if (p.has_probs_grad && !inside) store(at.probs_grad, slot, narrow<Prob>(0));
-    }
-    if (++k == p.top_k) k = 0, ++token;
-  }
-  return n;
-}
-
 }  // namespace
-
-int64_t find_jobs(const Problem& p, const Pointers& at, const RowOwners& owners, SlotChunk& chunk,
-                  Job* jobs, int64_t most) {
-  int64_t count = 0;
-  visit_slots(p, [&](auto index, auto prob) {
-    count = find_jobs<decltype(index), decltype(prob)>(p, at, owners, chunk, jobs, most);
-  });
-  return count;
-}
 
 void store_dots(const Problem& p, const Pointers& at, const Job* jobs, int64_t count) {
   if (!p.has_probs_grad) return;
@@ -188,13 +141,14 @@ void run_empty_rows(const Problem& p, const Pointers& at) {
   std::memset(at.probs_grad, 0, static_cast<size_t>(p.num_slots() * dtype_bytes(p.probs_dtype)));
 }
 
-void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunSlots* run_slots) {
+void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, ClaimSlots* claim_slots,
+                   RunSlots* run_slots) {
   if (p.check_indices) {
     check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_slots(), workspace);
   }
   if (p.hidden_size == 0) return run_empty_rows(p, at);
   RowOwners owners(p, workspace);
-  find_owners(p, at, owners);
+  find_owners(p, at, owners, claim_slots);
   const Cut cut = cut_of(p);
   const bool streaming = may_stream(p, at, cut.num_workers());
   const int64_t zero_step = rows_per_chunk(p);

@@ -73,15 +73,14 @@ struct Job {
 // Jobs that are known at a time: 6 KiB of them stay in the first-level cache beside the rows.
 constexpr int64_t kMaxJobs = 128;
 
-// The jobs of the chunk's first slots: at most `most`, their number is the result. Takes the slots
-// out of the chunk, and writes the probs_grad of those outside the window.
-int64_t find_jobs(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
-                  const RowOwners& owners, SlotChunk& chunk, Job* jobs, int64_t most);
-
 // probs_grad of the jobs that have a dot product. Of many at a time: code for another instruction
 // set is not called between vectors, where that may cost more than the work.
 void store_dots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
                 const Job* jobs, int64_t count);
+
+// Claims the rows of a chunk's slots.
+using ClaimSlots = void(const UnpermuteWithEpGradProblem&, const UnpermuteWithEpGradPointers&,
+                        RowOwners&, const SlotChunk&);
 
 // Writes the rows that the slots of a chunk own, and their probs_grad. `streaming`: stores that
 // pass the caches by pay off, and every row begins a cache line.
@@ -91,6 +90,6 @@ using RunSlots = void(const UnpermuteWithEpGradProblem&, const UnpermuteWithEpGr
 // The whole operator: checks the indices if that is asked for, finds the owners, cuts the slots
 // into chunks, hands them to threads, and writes the rows that no slot owns.
 void run_in_chunks(const UnpermuteWithEpGradProblem& problem, const UnpermuteWithEpGradPointers& at,
-                   void* workspace, RunSlots* run_slots);
+                   void* workspace, ClaimSlots* claim_slots, RunSlots* run_slots);
 
 }  // namespace moe::cpu

@@ -51,6 +51,18 @@ void run_slots(const Problem& p, const Pointers& at, const RowOwners& owners,
   }
 }
 
+void claim_slots(const Problem& p, const Pointers& at, RowOwners& owners, const SlotChunk& chunk) {
+  const FpMode mode;  // a comparison with 0 must see a subnormal prob
+  visit_slots(p, [&](auto index, auto prob) {
+    WeightedSlots<decltype(index), decltype(prob)> slots(p, at.sorted_indices, at.probs,
+                                                         chunk.first);
+    for (int64_t slot = chunk.first; slot < chunk.last; ++slot) {
+      const auto found = slots.next();
+      if (found.counts) owners.claim(found.row, slot);
+    }
+  });
+}
+
 void run_chunk(const Problem& p, const Pointers& at, const RowOwners& owners,
                const SlotChunk& chunk, bool /*streaming*/) {
   const FpMode mode;
@@ -61,7 +73,7 @@ void run_chunk(const Problem& p, const Pointers& at, const RowOwners& owners,
 }
 
 void run(const Problem& p, const Pointers& at, void* workspace) {
-  run_in_chunks(p, at, workspace, run_chunk);
+  run_in_chunks(p, at, workspace, claim_slots, run_chunk);
 }
 
 std::string takes_everything(const Problem&) { return {}; }
