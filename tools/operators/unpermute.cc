@@ -1,0 +1,44 @@
+#include "operators/operator.h"
+
+namespace moe::tools {
+namespace {
+
+Sizes sizes_of(const Operands& operands, const Settings& settings) {
+  const TensorDesc& rows = required(operands, "permuted_tokens").desc;
+  const TensorDesc& indices = required(operands, "sorted_indices").desc;
+  Sizes sizes;
+  sizes.top_k = top_k_of(operands, settings, {"probs", "indices"});
+  sizes.num_tokens = sizes.top_k > 0 ? indices.shape[0] / sizes.top_k : 0;
+  sizes.num_rows = rows.num_dims > 0 ? rows.shape[0] : 0;
+  sizes.hidden_size = rows.num_dims > 1 ? rows.shape[1] : 0;
+  sizes.dtype = rows.dtype;
+  sizes.window = settings.ep_range.value_or(EpRange{0, sizes.num_rows});
+  return sizes;
+}
+
+}  // namespace
+
+Planned plan_unpermute(const Operands& operands, const Settings& settings) {
+  const Sizes sizes = sizes_of(operands, settings);
+  const UnpermuteWithEp::Args args{
+      .permuted_tokens = required(operands, "permuted_tokens").desc,
+      .sorted_indices = required(operands, "sorted_indices").desc,
+      .probs = desc_of(operands, "probs"),
+      .top_k = sizes.top_k,
+      .ep_range = settings.ep_range,
+      .out = TensorDesc::contiguous(sizes.dtype, {sizes.num_tokens, sizes.hidden_size}),
+      .check_indices = settings.check_indices};
+  const UnpermuteWithEp plan = UnpermuteWithEp::plan(args, settings.engine);
+  const UnpermuteWithEp::Pointers inputs{.permuted_tokens = data_of(operands, "permuted_tokens"),
+                                         .sorted_indices = data_of(operands, "sorted_indices"),
+                                         .probs = data_of(operands, "probs")};
+  const auto bind = [=](std::span<std::byte* const> outputs) {
+    UnpermuteWithEp::Pointers pointers = inputs;
+    pointers.out = outputs[0];
+    return plan.bind(pointers);
+  };
+  return {sizes,          {{"out", args.out}},    plan.kernel_name(),
+          plan.explain(), plan.workspace_bytes(), bind};
+}
+
+}  // namespace moe::tools
