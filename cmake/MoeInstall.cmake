@@ -11,7 +11,7 @@ set(MOE_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/moe_permute")
 
 install(TARGETS moe_permute EXPORT moe_permute-targets)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/moe" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-        FILES_MATCHING PATTERN "*.h")
+        FILES_MATCHING PATTERN "*.h" PATTERN "mpi.h" EXCLUDE)
 install(EXPORT moe_permute-targets NAMESPACE moe:: DESTINATION "${MOE_PACKAGE_DIR}")
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/moe_permute-config.cmake.in"
