@@ -1,0 +1,110 @@
+#include "numpy.h"
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+
+namespace moe::python {
+namespace {
+
+static_assert(sizeof(npy_intp) == sizeof(int64_t));
+
+PyArrayObject* as_array(nb::handle object) {
+  return reinterpret_cast<PyArrayObject*>(object.ptr());
+}
+
+// NumPy numbers user dtypes when they register; ml_dtypes does when it is imported. 0: not yet
+// seen.
+std::atomic<int> bfloat16_number{0};
+
+nb::object bfloat16_dtype(nb::handle ml_dtypes) {
+  return nb::module_::import_("numpy").attr("dtype")(ml_dtypes.attr("bfloat16"));
+}
+
+int number_of(nb::handle dtype) { return reinterpret_cast<PyArray_Descr*>(dtype.ptr())->type_num; }
+
+bool is_bfloat16(int number) {
+  if (number < NPY_USERDEF) return false;
+  int known = bfloat16_number.load(std::memory_order_relaxed);
+  if (known == 0) {
+    // An array of it can only exist where ml_dtypes has been imported.
+    const nb::dict modules = nb::module_::import_("sys").attr("modules");
+    if (!modules.contains("ml_dtypes")) return false;
+    known = number_of(bfloat16_dtype(modules["ml_dtypes"]));
+    bfloat16_number.store(known, std::memory_order_relaxed);
+  }
+  return number == known;
+}
+
+nb::object descr_of(DType dtype) {
+  constexpr std::array kNumbers = {NPY_FLOAT32, NPY_FLOAT16, NPY_NOTYPE,
+                                   NPY_FLOAT64, NPY_INT32,   NPY_INT64};
+  if (dtype == DType::kBF16) return bfloat16_dtype(nb::module_::import_("ml_dtypes"));
+  return nb::steal(
+      reinterpret_cast<PyObject*>(PyArray_DescrFromType(kNumbers[static_cast<size_t>(dtype)])));
+}
+
+bool standard_dtype(const PyArray_Descr* descr, DType& dtype) {
+  switch (descr->type_num) {
+    case NPY_FLOAT:
+      dtype = DType::kF32;
+      return true;
+    case NPY_HALF:
+      dtype = DType::kF16;
+      return true;
+    case NPY_DOUBLE:
+      dtype = DType::kF64;
+      return true;
+    case NPY_INT:
+      dtype = DType::kI32;
+      return true;
+    case NPY_LONG:  // 8 bytes on every system that this is built for
+    case NPY_LONGLONG:
+      dtype = DType::kI64;
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void import_numpy() {
+  if (PyArray_ImportNumPyAPI() < 0) nb::raise_python_error();
+}
+
+bool is_numpy(nb::handle object) { return PyArray_Check(object.ptr()); }
+
+NumpyView view_numpy(nb::handle object) {
+  PyArrayObject* array = as_array(object);
+  return {PyArray_DATA(array), PyArray_NDIM(array),
+          reinterpret_cast<const int64_t*>(PyArray_DIMS(array)),
+          reinterpret_cast<const int64_t*>(PyArray_STRIDES(array)),
+          static_cast<bool>(PyArray_ISWRITEABLE(array))};
+}
+
+bool numpy_dtype(nb::handle object, DType& dtype) {
+  const PyArray_Descr* descr = PyArray_DESCR(as_array(object));
+  if (!PyArray_ISNOTSWAPPED(as_array(object))) return false;
+  if (standard_dtype(descr, dtype)) return true;
+  dtype = DType::kBF16;
+  return is_bfloat16(descr->type_num);
+}
+
+std::string numpy_dtype_text(nb::handle object) { return nb::str(object.attr("dtype")).c_str(); }
+
+nb::object new_numpy(DType dtype, std::span<const int64_t> shape, void*& data) {
+  nb::object descr = descr_of(dtype);
+  PyObject* array = PyArray_NewFromDescr(
+      &PyArray_Type, reinterpret_cast<PyArray_Descr*>(descr.release().ptr()),
+      static_cast<int>(shape.size()), reinterpret_cast<const npy_intp*>(shape.data()), nullptr,
+      nullptr, 0, nullptr);
+  if (!array) nb::raise_python_error();
+  data = PyArray_DATA(as_array(array));
+  return nb::steal(array);
+}
+
+}  // namespace moe::python

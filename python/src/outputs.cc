@@ -1,0 +1,89 @@
+#include "outputs.h"
+
+#include <nanobind/ndarray.h>
+
+#include <cstdlib>
+#include <span>
+
+#include "dlpack_types.h"
+#include "errors.h"
+#include "numpy.h"
+#include "torch.h"
+
+namespace moe::python {
+namespace {
+
+// What JAX takes over without a copy.
+constexpr size_t kAlignment = 64;
+
+std::span<const int64_t> shape_of(const TensorDesc& desc) {
+  return {desc.shape.data(), static_cast<size_t>(desc.num_dims)};
+}
+
+// Fresh memory that lends itself by __dlpack__.
+nb::object new_lender(const TensorDesc& desc, void*& data) {
+  size_t num_bytes = static_cast<size_t>(dtype_bytes(desc.dtype));
+  for (const int64_t size : shape_of(desc)) num_bytes *= static_cast<size_t>(size);
+  num_bytes = (num_bytes + kAlignment) / kAlignment * kAlignment;
+  data = std::aligned_alloc(kAlignment, num_bytes);
+  if (!data) throw std::bad_alloc();
+  const nb::capsule owner(data, [](void* memory) noexcept { std::free(memory); });
+  size_t shape[TensorDesc::kMaxDims];
+  for (int dim = 0; dim < desc.num_dims; ++dim) shape[dim] = static_cast<size_t>(desc.shape[dim]);
+  const DLDataType dtype = to_dlpack(desc.dtype);
+  return nb::cast(
+      nb::ndarray<nb::array_api>(data, static_cast<size_t>(desc.num_dims), shape, owner, nullptr,
+                                 nb::dlpack::dtype{dtype.code, dtype.bits, dtype.lanes}));
+}
+
+}  // namespace
+
+Output::Output(nb::handle given, const char* name)
+    : object_(nb::borrow(given)),
+      array_(given, {.name = name, .elements = Elements::kAny, .is_written = true}),
+      desc_(array_.given()),
+      data_(array_.data()) {}
+
+void Output::expect(DType dtype, std::initializer_list<int64_t> shape) {
+  if (!is_given()) desc_ = TensorDesc::contiguous(dtype, shape);
+}
+
+void Output::allocate(const Family& family) {
+  if (is_given() || !desc_) return;
+  switch (family.kind) {
+    case Family::Kind::kNumpy:
+      object_ = new_numpy(desc_->dtype, shape_of(*desc_), data_);
+      break;
+    case Family::Kind::kTorch:
+      object_ = new_torch(desc_->dtype, shape_of(*desc_), data_);
+      break;
+    case Family::Kind::kNamespace:
+      object_ = new_lender(*desc_, data_);
+      from_dlpack_ = family.from_dlpack;
+      break;
+  }
+}
+
+nb::object Output::take() {
+  // Only now: the other side may copy.
+  return from_dlpack_.is_valid() ? from_dlpack_(object_) : object_;
+}
+
+std::array<nb::handle, kMaxOutputs> split_outputs(nb::handle out, size_t num) {
+  std::array<nb::handle, kMaxOutputs> items;
+  items.fill(nb::none());
+  if (out.is_none()) return items;
+  if (!PyTuple_Check(out.ptr())) {
+    throw_type_error("out", "a ", type_text(out), ", but needs a tuple of ", num,
+                     ", with None where a fresh array is wanted");
+  }
+  const auto size = static_cast<size_t>(PyTuple_GET_SIZE(out.ptr()));
+  if (size != num) {
+    throw_value_error("out", size, " values, but needs ", num,
+                      ", with None where a fresh array is wanted");
+  }
+  for (size_t i = 0; i < num; ++i) items[i] = PyTuple_GET_ITEM(out.ptr(), i);
+  return items;
+}
+
+}  // namespace moe::python

@@ -1,0 +1,113 @@
+#include "torch.h"
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "dlpack_types.h"
+#include "errors.h"
+
+namespace moe::python {
+namespace {
+
+// Found with the first tensor, and never lost again: torch cannot be unloaded.
+std::atomic<PyTypeObject*> tensor_type{nullptr};
+std::atomic<const DLPackExchangeAPI*> exchange_api{nullptr};
+
+const DLPackExchangeAPI* api_of(nb::handle type) {
+  const nb::object capsule = nb::getattr(type, "__dlpack_c_exchange_api__", nb::none());
+  if (!PyCapsule_IsValid(capsule.ptr(), kExchangeCapsule)) return nullptr;
+  const auto* api =
+      static_cast<const DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule.ptr(), kExchangeCapsule));
+  while (api && api->version.major != kDLPackMajor) api = api->prev_api;
+  return api && api->dltensor_from_py_object_no_sync ? api : nullptr;
+}
+
+bool find_torch() {
+  const nb::object modules = nb::module_::import_("sys").attr("modules");
+  const nb::object torch = modules.attr("get")("torch");
+  const nb::object type = nb::getattr(torch, "Tensor", nb::none());
+  if (!PyType_Check(type.ptr())) return false;
+  const DLPackExchangeAPI* api = api_of(type);
+  if (!api) return false;
+  exchange_api.store(api, std::memory_order_relaxed);
+  // Kept for good, like torch itself.
+  tensor_type.store(reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr()),
+                    std::memory_order_release);
+  return true;
+}
+
+PyObject* interned(const char* name) { return PyUnicode_InternFromString(name); }
+
+bool is_true(PyObject* value) {
+  const nb::object owned = nb::steal(value);
+  if (!value) nb::raise_python_error();
+  const int truth = PyObject_IsTrue(value);
+  if (truth < 0) nb::raise_python_error();
+  return truth;
+}
+
+// The lazy minus sign of a view into a conjugated tensor: memory holds the opposite.
+bool is_negated(nb::handle object) {
+  static PyObject* const kIsNeg = interned("is_neg");
+  return is_true(PyObject_CallMethodNoArgs(object.ptr(), kIsNeg));
+}
+
+}  // namespace
+
+bool is_torch(nb::handle object) {
+  PyTypeObject* type = tensor_type.load(std::memory_order_acquire);
+  if (!type) {
+    if (!find_torch()) return false;
+    type = tensor_type.load(std::memory_order_acquire);
+  }
+  return PyObject_TypeCheck(object.ptr(), type);
+}
+
+DLTensor view_torch(nb::handle object, const char* name) {
+  DLTensor tensor{};
+  const DLPackExchangeAPI* api = exchange_api.load(std::memory_order_relaxed);
+  if (api->dltensor_from_py_object_no_sync(object.ptr(), &tensor) != 0) {
+    const std::string problem = take_python_error();
+    throw_value_error(name, "a tensor on ", nb::str(object.attr("device")).c_str(), " of layout ",
+                      nb::str(object.attr("layout")).c_str(), ", but needs a strided CPU tensor (",
+                      problem, ")");
+  }
+  if (tensor.dtype.code != kDLInt && is_negated(object)) {
+    throw_value_error(name,
+                      "a tensor with a pending negation, but needs one without: see resolve_neg()");
+  }
+  return tensor;
+}
+
+bool requires_grad(nb::handle object) {
+  static PyObject* const kRequiresGrad = interned("requires_grad");
+  return is_true(PyObject_GetAttr(object.ptr(), kRequiresGrad));
+}
+
+nb::object new_torch(DType dtype, std::span<const int64_t> shape, void*& data) {
+  const DLPackExchangeAPI* api = exchange_api.load(std::memory_order_relaxed);
+  DLTensor prototype{nullptr,
+                     {kDLCPU, 0},
+                     static_cast<int32_t>(shape.size()),
+                     to_dlpack(dtype),
+                     const_cast<int64_t*>(shape.data()),
+                     nullptr,
+                     0};
+  DLManagedTensorVersioned* tensor = nullptr;
+  std::string problem;
+  const auto set_error = [](void* context, const char*, const char* message) {
+    *static_cast<std::string*>(context) = message;
+  };
+  if (api->managed_tensor_allocator(&prototype, &tensor, &problem, set_error) != 0) {
+    PyErr_Clear();
+    PyErr_SetString(PyExc_MemoryError, problem.substr(0, problem.find('\n')).c_str());
+    nb::raise_python_error();
+  }
+  data = static_cast<char*>(tensor->dl_tensor.data) + tensor->dl_tensor.byte_offset;
+  void* object = nullptr;
+  if (api->managed_tensor_to_py_object_no_sync(tensor, &object) != 0) nb::raise_python_error();
+  return nb::steal(static_cast<PyObject*>(object));
+}
+
+}  // namespace moe::python
