@@ -1,0 +1,163 @@
+"""What the arguments of the two functions may be, and what is said of others."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Window = tuple[int, int] | None
+
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+_INDICES = (torch.int32, torch.int64)
+_INT64 = torch.iinfo(torch.int64)
+
+
+def check_tensors(main: str, tensor: Tensor, **others: Tensor | None) -> None:
+    """Check that all are tensors of the right kind, on one device. Only probs may be None."""
+    _check_tensor(main, tensor)
+    for name, other in others.items():
+        if other is None and name == "probs":
+            continue
+        _check_tensor(name, other)
+        if other.device != tensor.device:
+            raise ValueError(f"{name}: on {other.device}, but {main} is on {tensor.device}")
+
+
+def _check_tensor(name: str, tensor: Tensor) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name}: {type(tensor).__name__}, but needs a torch.Tensor")
+    allowed = _INDICES if name.endswith("indices") else _FLOATS
+    if tensor.dtype not in allowed:
+        wanted = ", ".join(str(dtype) for dtype in allowed)
+        gradient = " that requires_grad" if tensor.requires_grad else ""
+        raise TypeError(f"{name}: {tensor.dtype}{gradient}, but needs one of {wanted}")
+    if tensor.layout is not torch.strided:
+        raise ValueError(f"{name}: layout {tensor.layout}, but needs torch.strided")
+    if tensor.device.type not in ("cpu", "meta"):
+        raise ValueError(f"{name}: on {tensor.device}, but needs a tensor on cpu")
+
+
+def as_column(tensor: Tensor | None) -> Tensor | None:
+    """Make [T, 1] of [T]."""
+    return tensor.unsqueeze(1) if tensor is not None and tensor.dim() == 1 else tensor
+
+
+# --- integers -------------------------------------------------------------------------------------
+
+
+def window_of(ep_range: Sequence[int] | Tensor | None) -> Window:
+    if ep_range is None:
+        return None
+    if isinstance(ep_range, Tensor):
+        ep_range = _list_of(ep_range)
+    begin, end = _two("ep_range", ep_range, "(begin, end)")
+    return _as_int("ep_range", begin), _as_int("ep_range", end)
+
+
+def _list_of(ep_range: Tensor) -> list[int]:
+    if ep_range.dtype not in _INDICES:
+        raise TypeError(f"ep_range: {ep_range.dtype}, but needs torch.int32 or torch.int64")
+    if ep_range.dim() != 1:
+        raise ValueError(f"ep_range: shape {list(ep_range.shape)}, but needs [2]")
+    return ep_range.tolist()
+
+
+def _two(name: str, values: Any, wanted: str) -> Any:
+    try:
+        size = len(values)
+    except TypeError:
+        raise TypeError(f"{name}: {type(values).__name__}, but needs {wanted}") from None
+    if size != 2:
+        raise ValueError(f"{name}: {size} numbers, but needs {wanted}")
+    return values
+
+
+def _as_int(name: str, value: Any) -> int:
+    if isinstance(value, torch.SymInt):
+        return value
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name}: {type(value).__name__}, but needs an int")
+    if not _INT64.min <= number <= _INT64.max:
+        raise ValueError(f"{name}: {number}, but needs an int of 64 bits")
+    return number
+
+
+def rows_to_keep(num_out_tokens: int | None, window: Window, indices: Tensor) -> int | None:
+    if num_out_tokens is None:
+        return None
+    if window is not None:
+        raise ValueError("num_out_tokens: given together with ep_range, but needs one of the two")
+    num_out_tokens = _as_int("num_out_tokens", num_out_tokens)
+    if num_out_tokens < 1:
+        raise ValueError(f"num_out_tokens: {num_out_tokens}, but needs at least 1 (None keeps all)")
+    return torch.sym_min(num_out_tokens, indices.numel())
+
+
+def top_k_of(
+    permuted_tokens: Tensor,
+    sorted_indices: Tensor,
+    probs: Tensor | None,
+    restore_shape: Sequence[int] | None,
+) -> int:
+    """K from the probs, else from restore_shape, else 1; the two must not contradict each other."""
+    if restore_shape is None:
+        return 1 if probs is None else probs.shape[-1]
+    num_tokens = _num_tokens(restore_shape, permuted_tokens)
+    if probs is None:
+        return _slots_per_token(sorted_indices.numel(), num_tokens)
+    if probs.shape[0] != num_tokens:
+        raise ValueError(f"restore_shape: {num_tokens} tokens, but probs has {probs.shape[0]}")
+    return probs.shape[-1]
+
+
+def _num_tokens(restore_shape: Sequence[int], permuted_tokens: Tensor) -> int:
+    num_tokens, hidden_size = _two("restore_shape", restore_shape, "(num_tokens, hidden_size)")
+    if permuted_tokens.dim() == 2 and hidden_size != permuted_tokens.shape[1]:
+        got = permuted_tokens.shape[1]
+        raise ValueError(f"restore_shape: hidden size {hidden_size}, but permuted_tokens has {got}")
+    return _as_int("restore_shape", num_tokens)
+
+
+def _slots_per_token(num_slots: int, num_tokens: int) -> int:
+    if num_tokens == 0 and num_slots == 0:
+        return 1
+    if num_tokens < 1 or num_slots < num_tokens or num_slots % num_tokens != 0:
+        raise ValueError(
+            f"restore_shape: {num_tokens} tokens, but needs a divisor of the {num_slots} slots"
+        )
+    return num_slots // num_tokens
+
+
+# --- what fake kernels check ----------------------------------------------------------------------
+
+
+def needs_shape(name: str, tensor: Tensor, *sizes: int | None) -> None:
+    """ValueError unless the tensor has these sizes; None stands for any."""
+
+    def message() -> str:
+        wanted = ", ".join("any" if size is None else str(size) for size in sizes)
+        return f"{name}: shape {list(tensor.shape)}, but needs [{wanted}]"
+
+    torch._check_value(tensor.dim() == len(sizes), message)
+    for got, size in zip(tensor.shape, sizes, strict=True):
+        if size is not None:
+            torch._check_value(got == size, message)
+
+
+def rows_of_window(ep_range: Sequence[int], num_slots: int) -> int:
+    begin, end = ep_range
+
+    def message() -> str:
+        return f"ep_range: [{begin}, {end}), but needs 0 <= begin <= end <= {num_slots}"
+
+    for fits in (begin >= 0, end >= begin, end <= num_slots):
+        torch._check_value(fits, message)
+    return end - begin

@@ -1,0 +1,127 @@
+"""moe_permute.torch: the operators by PyTorch's own rules, and whole graphs in torch.compile."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import moe_permute.torch  # noqa: E402, F401
+import torch_oracle as oracle  # noqa: E402
+from moe_permute.torch import MoE, moe_token_permute, moe_token_unpermute  # noqa: E402
+
+CASE = oracle.Case(num_tokens=6, top_k=2, hidden_size=4, num_experts=3)
+WINDOWS = CASE.windows()
+SUBSETS = [(True, None), (False, None), (True, False), (False, True), (True, True)]
+OPS = torch.ops.moe_permute
+SORTED = oracle.sorted_indices_of(CASE.indices)
+
+
+def leaf(tensor, needs_grad):
+    return None if needs_grad is None else tensor.detach().clone().requires_grad_(needs_grad)
+
+
+def num_rows(window):
+    begin, end = window or (0, CASE.num_slots)
+    return end - begin
+
+
+def samples():
+    """(operator, arguments) for every operator, kind of window and subset of inputs."""
+    for window in WINDOWS:
+        for first, second in SUBSETS:
+            tokens, probs = leaf(CASE.tokens, first), leaf(CASE.probs, second)
+            rows = leaf(CASE.rows(num_rows(window)), first)
+            row_probs = leaf(torch.rand(num_rows(window)), second)
+            yield OPS.permute.default, (tokens, CASE.indices, probs, window, None)
+            yield OPS.permute_grad.default, (rows, SORTED, row_probs, 2, window)
+            yield OPS.unpermute.default, (rows, SORTED, probs, 2, window)
+            others = (leaf(CASE.rows(num_rows(window)), second), probs)
+            yield OPS.unpermute_grad.default, (tokens, SORTED, *others, 2, window, num_rows(window))
+    yield (
+        OPS.permute.default,
+        (leaf(CASE.tokens, True), CASE.indices, leaf(CASE.probs, True), None, 5),
+    )
+
+
+@pytest.mark.parametrize("sample", list(samples()), ids=lambda sample: sample[0].name())
+def test_operators_pass_opcheck(sample):
+    operator, arguments = sample
+    torch.library.opcheck(operator, arguments)
+
+
+def layer(tokens, indices, probs, window=None):
+    rows, sorted_indices, row_probs = moe_token_permute(tokens, indices, probs, ep_range=window)
+    rows = torch.tanh(rows) * row_probs[:, None]
+    out = moe_token_unpermute(
+        rows, sorted_indices, probs, ep_range=window, restore_shape=tokens.shape
+    )
+    return out * 2
+
+
+def results(run, case, window):
+    tokens, probs = leaf(case.tokens, True), leaf(case.probs, True)
+    out = run(tokens, case.indices, probs, window)
+    out.square().sum().backward()
+    return out.detach(), tokens.grad, probs.grad
+
+
+def agree(got, want):
+    return all(torch.allclose(g, w, rtol=1e-5, atol=1e-6) for g, w in zip(got, want, strict=True))
+
+
+@pytest.fixture(autouse=True)
+def forget_compiled_code():
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("window", [None, (3, 9), (4, 4)])
+def test_whole_graphs_agree_with_eager(window):
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    assert agree(results(compiled, CASE, window), results(layer, CASE, window))
+
+
+def test_inductor_agrees_with_eager():
+    compiled = torch.compile(layer, fullgraph=True)
+    assert agree(results(compiled, CASE, (3, 9)), results(layer, CASE, (3, 9)))
+
+
+def test_dynamic_shapes_compile_once():
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend=counter)
+    for num_tokens, window in [(6, (3, 9)), (9, (2, 11)), (13, (5, 20))]:
+        case = oracle.Case(num_tokens, 2, 4, 3)
+        assert agree(results(compiled, case, window), results(layer, case, window))
+    assert counter.frame_count == 1
+
+
+def test_truncation_compiles():
+    def run(tokens, indices):
+        return moe_token_permute(tokens, indices, num_out_tokens=5)[0]
+
+    compiled = torch.compile(run, fullgraph=True, dynamic=True, backend="aot_eager")
+    for num_tokens in (2, 6):
+        case = oracle.Case(num_tokens, 2, 4, 3)
+        assert torch.equal(compiled(case.tokens, case.indices), run(case.tokens, case.indices))
+
+
+def test_windows_in_tensors_compile_with_a_break():
+    compiled = torch.compile(layer, backend="aot_eager")
+    window = torch.tensor([3, 9])
+    assert agree(results(compiled, CASE, window), results(layer, CASE, window))
+
+
+def test_frozen_graphs_compile():
+    with torch.no_grad():
+        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+        arguments = (CASE.tokens, CASE.indices, CASE.probs)
+        assert torch.equal(compiled(*arguments), layer(*arguments))
+
+
+def test_the_layer_compiles_around_its_counts():
+    torch.manual_seed(0)
+    module, tokens = MoE(4, 8, 3, 2), CASE.tokens
+    compiled = torch.compile(module, backend="aot_eager")
+    assert torch.allclose(compiled(tokens), module(tokens), atol=1e-6)
