@@ -35,6 +35,11 @@ constexpr int64_t kPartials = 64;
 template <class T>
 constexpr int64_t kStripeBytes = kPartials * static_cast<int64_t>(sizeof(T));
 
+// Whether vectors fit the stripes of every dtype, as a dot product needs.
+inline bool vectors_fit_stripes() {
+  return static_cast<int64_t>(hn::Lanes(Bytes())) <= kStripeBytes<uint16_t>;
+}
+
 // What a job reads while the byte of the same number is worked on is asked for here.
 struct AheadOfJob {
   const uint8_t *grad, *row;
@@ -70,8 +75,8 @@ HWY_NOINLINE void write_bytes(const uint8_t* grad, size_t bytes,
 }
 
 // The partial sums of a dot product. The vector at some byte of a stripe always meets the same
-// sums, and those lie where the vector's accumulators put them. No instruction set that is compiled
-// for has vectors longer than a stripe.
+// sums, and those lie where the vector's accumulators put them. Vectors are no longer than a
+// stripe.
 template <class T>
 class Dot {
  public:

@@ -24,6 +24,7 @@ using Problem = UnpermuteWithEpGradProblem;
 using Pointers = UnpermuteWithEpGradPointers;
 
 HWY_EXPORT(run_unpermute_grad);
+HWY_EXPORT(vectors_fit_stripes);
 
 constexpr int64_t kCacheLine = 64;
 
@@ -167,6 +168,7 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, ClaimS
 
 void add_kernels(UnpermuteWithEpGradKernels& kernels) {
   for_each_target([&](const char* name, size_t index) {
+    if (!HWY_DISPATCH_TABLE(vectors_fit_stripes)[index]()) return;  // SVE of 2048 bits
     kernels.push_back(
         {name, refuses, workspace_bytes, HWY_DISPATCH_TABLE(run_unpermute_grad)[index]});
   });
