@@ -89,7 +89,7 @@ def test_inductor_agrees_with_eager():
 
 
 def test_dynamic_shapes_compile_once():
-    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    counter = CompileCounterWithBackend("aot_eager")
     compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend=counter)
     for num_tokens, window in [(6, (3, 9)), (9, (2, 11)), (13, (5, 20))]:
         case = oracle.Case(num_tokens, 2, 4, 3)
@@ -125,3 +125,51 @@ def test_the_layer_compiles_around_its_counts():
     module, tokens = MoE(4, 8, 3, 2), CASE.tokens
     compiled = torch.compile(module, backend="aot_eager")
     assert torch.allclose(compiled(tokens), module(tokens), atol=1e-6)
+
+
+# --- who looks on in eager mode -------------------------------------------------------------------
+
+
+def run_layer():
+    tokens, probs = leaf(CASE.tokens, True), leaf(CASE.probs, True)
+    layer(tokens, CASE.indices, probs, (3, 9)).sum().backward()
+    return tokens.grad, probs.grad
+
+
+def test_modes_see_the_operators_and_change_no_gradient():
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    want = run_layer()
+    with Watch():
+        got = run_layer()
+    for name in ("permute", "permute_grad", "unpermute", "unpermute_grad"):
+        assert seen.count(getattr(OPS, name).default) == 1
+    assert all(torch.equal(g, w) for g, w in zip(got, want, strict=True))
+
+
+def test_the_profiler_names_the_operators():
+    with torch.profiler.profile() as profile:
+        run_layer()
+    names = {event.key for event in profile.key_averages()}
+    assert {"moe_permute::permute", "moe_permute::unpermute_grad"} <= names
+
+
+def test_fake_tensors_need_no_compiler():
+    with FakeTensorMode():
+        tokens = torch.empty(6, 4, requires_grad=True)
+        rows, _, _ = moe_token_permute(
+            tokens, torch.empty(6, 2, dtype=torch.int64), ep_range=(3, 9)
+        )
+        rows.sum().backward()
+        assert rows.shape == (6, 4) and tokens.grad.shape == (6, 4)
+
+
+def test_subclasses_of_tensors_take_the_dispatcher():
+    tokens = TwoTensor(CASE.tokens.clone(), 2 * CASE.tokens)
+    rows, _, _ = moe_token_permute(tokens, TwoTensor(CASE.indices, CASE.indices))
+    assert isinstance(rows, TwoTensor) and torch.equal(rows.b, 2 * rows.a)

@@ -13,17 +13,19 @@ Window = tuple[int, int] | None
 
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 _INDICES = (torch.int32, torch.int64)
-_INT64 = torch.iinfo(torch.int64)
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
 def check_tensors(main: str, tensor: Tensor, **others: Tensor | None) -> None:
     """Check that all are tensors of the right kind, on one device. Only probs may be None."""
     _check_tensor(main, tensor)
+    is_cpu = tensor.is_cpu
     for name, other in others.items():
         if other is None and name == "probs":
             continue
         _check_tensor(name, other)
-        if other.device != tensor.device:
+        # Devices are slow to compare.
+        if not (is_cpu and other.is_cpu) and other.device != tensor.device:
             raise ValueError(f"{name}: on {other.device}, but {main} is on {tensor.device}")
 
 
@@ -37,7 +39,7 @@ def _check_tensor(name: str, tensor: Tensor) -> None:
         raise TypeError(f"{name}: {tensor.dtype}{gradient}, but needs one of {wanted}")
     if tensor.layout is not torch.strided:
         raise ValueError(f"{name}: layout {tensor.layout}, but needs torch.strided")
-    if tensor.device.type not in ("cpu", "meta"):
+    if not tensor.is_cpu and not tensor.is_meta:
         raise ValueError(f"{name}: on {tensor.device}, but needs a tensor on cpu")
 
 
@@ -52,6 +54,10 @@ def as_column(tensor: Tensor | None) -> Tensor | None:
 def window_of(ep_range: Sequence[int] | Tensor | None) -> Window:
     if ep_range is None:
         return None
+    if type(ep_range) is tuple and len(ep_range) == 2:
+        begin, end = ep_range
+        if type(begin) is int and type(end) is int and 0 <= begin <= end <= _INT64_MAX:
+            return ep_range
     if isinstance(ep_range, Tensor):
         ep_range = _list_of(ep_range)
     begin, end = _two("ep_range", ep_range, "(begin, end)")
@@ -85,7 +91,7 @@ def _as_int(name: str, value: Any) -> int:
         number = None
     if number is None or isinstance(value, bool):
         raise TypeError(f"{name}: {type(value).__name__}, but needs an int")
-    if not _INT64.min <= number <= _INT64.max:
+    if not _INT64_MIN <= number <= _INT64_MAX:
         raise ValueError(f"{name}: {number}, but needs an int of 64 bits")
     return number
 

@@ -18,7 +18,8 @@ Tensors = tuple[Tensor, Tensor | None]
 def _mark_constant(ctx: Any, *outputs: tuple[Tensor | None, bool]) -> None:
     """Mark outputs whose own inputs need no gradient: what is made of them builds no graph."""
     constant = [tensor for tensor, needs_grad in outputs if tensor is not None and not needs_grad]
-    ctx.mark_non_differentiable(*constant)
+    if constant:
+        ctx.mark_non_differentiable(*constant)
 
 
 def _zeros(like: Tensor, shape: Any, dtype: torch.dtype) -> Tensor:
