@@ -70,3 +70,30 @@ run_ctest() {
   # ctest can fail without a failed test, for instance on a test file that is missing.
   if ((code != 0 && failed == before)) || [[ ! -s $junit ]]; then failed=$((failed + 1)); fi
 }
+
+# add_pytest_results JUNIT: adds what pytest wrote with --junit-xml to the three counters.
+add_pytest_results() {
+  local junit=$1 suite total errors failures skips
+  [[ -s $junit ]] || return 1
+  suite=$(grep -o '<testsuite [^>]*' "$junit" | head -n 1)
+  attribute() { sed -n "s/.* $1=\"\([0-9]*\)\".*/\1/p" <<<"$suite"; }
+  total=$(attribute tests) errors=$(attribute errors) failures=$(attribute failures)
+  skips=$(attribute skipped)
+  passed=$((passed + total - errors - failures - skips))
+  failed=$((failed + errors + failures))
+  skipped=$((skipped + skips))
+}
+
+# run_pytest NAME PYTHON ARGUMENT...: runs pytest, shows what did not pass and what was skipped and
+# why, and counts the results.
+run_pytest() {
+  local name=$1 python=$2 junit=$build/pytest-$1.xml log=$logs/pytest-$1.log
+  shift 2
+  rm -f "$junit"
+  local before=$failed code=0
+  echo "running (each test in $log)"
+  "$python" -m pytest -v -rs --tb=short --junit-xml "$junit" "$@" >"$log" 2>&1 </dev/null || code=$?
+  grep -v -E ' PASSED +\[ *[0-9]+%\]$' "$log" || true
+  add_pytest_results "$junit" || true
+  if ((code != 0 && failed == before)) || [[ ! -s $junit ]]; then failed=$((failed + 1)); fi
+}

@@ -1,4 +1,6 @@
-from typing import Any
+from typing import Any, TypeVar
+
+_ArrayT = TypeVar("_ArrayT")
 
 def permute(
     tokens: Any,
@@ -23,7 +25,7 @@ def permute_grad(
     /,
 ) -> tuple[Any, Any]: ...
 def unpermute(
-    permuted_tokens: Any,
+    permuted_tokens: _ArrayT,
     sorted_indices: Any,
     probs: Any,
     top_k: Any,
@@ -32,7 +34,7 @@ def unpermute(
     check_indices: bool,
     allow_grad: bool,
     /,
-) -> Any: ...
+) -> _ArrayT: ...
 def unpermute_grad(
     tokens_grad: Any,
     sorted_indices: Any,
