@@ -5,9 +5,9 @@ speaks DLPack or the buffer protocol. They record no gradient; `moe_permute.torc
 `moe_permute.jax` do.
 """
 
-from moe_permute.settings import config, num_threads, set_num_threads, show_config
 from moe_permute.core import permute, permute_grad, unpermute, unpermute_grad
 from moe_permute.ranges import ep_range_of_rank, expert_range, sort_indices
+from moe_permute.settings import config, num_threads, set_num_threads, show_config
 
 __all__ = [
     "config",
