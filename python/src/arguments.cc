@@ -5,7 +5,12 @@
 namespace moe::python {
 namespace {
 
-std::string repr_text(nb::handle object) { return nb::repr(object).c_str(); }
+std::string repr_text(nb::handle object) {
+  const nb::object repr = nb::steal(PyObject_Repr(object.ptr()));
+  if (repr.is_valid()) return str_text(repr);
+  PyErr_Clear();  // for instance of an int with too many digits to print
+  return "a number";
+}
 
 int64_t to_int64(nb::handle number, const char* name) {
   int overflow = 0;
@@ -19,17 +24,20 @@ int64_t to_int64(nb::handle number, const char* name) {
   throw_type_error("ep_range", "a ", type_text(object), ", but needs two ints: (begin, end)");
 }
 
-EpRange range_of_sequence(nb::handle object) {
-  if (!PySequence_Check(object.ptr())) throw_no_range(object);
-  const Py_ssize_t size = PySequence_Size(object.ptr());
+// Tensors have items, but are no sequences in the sense of PySequence_Check.
+EpRange range_of_items(nb::handle object) {
+  const Py_ssize_t size = PyObject_Size(object.ptr());
   if (size < 0) {
     PyErr_Clear();
     throw_no_range(object);
   }
   if (size != 2) throw_value_error("ep_range", size, " values, but needs two: (begin, end)");
-  const auto item = [&](Py_ssize_t i) {
-    PyObject* value = PySequence_GetItem(object.ptr(), i);
-    if (!value) nb::raise_python_error();
+  const auto item = [&](int i) {
+    PyObject* value = PyObject_GetItem(object.ptr(), nb::int_(i).ptr());
+    if (!value) {
+      PyErr_Clear();
+      throw_no_range(object);
+    }
     return to_int(nb::steal(value), "ep_range");
   };
   const int64_t begin = item(0);
@@ -59,7 +67,7 @@ std::optional<EpRange> to_ep_range(nb::handle object) {
     return EpRange{to_int(PyTuple_GET_ITEM(object.ptr(), 0), "ep_range"),
                    to_int(PyTuple_GET_ITEM(object.ptr(), 1), "ep_range")};
   }
-  return range_of_sequence(object);
+  return range_of_items(object);
 }
 
 int64_t window_rows(const std::optional<EpRange>& range, int64_t otherwise) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "arguments.h"
 #include "dlpack_types.h"
 #include "errors.h"
 #include "numpy.h"
@@ -79,9 +80,9 @@ bool from_format(std::string_view format, int64_t item_bytes, DType& dtype) {
 nb::object module_of(nb::handle object) {
   const nb::object name = attribute_or_none(object.type(), "__module__");
   if (!nb::isinstance<nb::str>(name)) return nb::none();
-  const std::string module = nb::str(name).c_str();
+  const std::string module = str_text(name);
   return nb::module_::import_("sys").attr("modules").attr("get")(
-      module.substr(0, module.find('.')));
+      nb::str(module.substr(0, module.find('.')).c_str()));
 }
 
 Family family_of(nb::handle object) {
@@ -92,11 +93,11 @@ Family family_of(nb::handle object) {
   return {Family::Kind::kNamespace, from_dlpack};
 }
 
-bool is_cpu(int32_t device_type) {
+bool is_cpu(int64_t device_type) {
   return device_type == kDLCPU || device_type == kDLCUDAHost || device_type == kDLROCMHost;
 }
 
-void check_device(int32_t device_type, const Reading& reading) {
+void check_device(int64_t device_type, const Reading& reading) {
   if (is_cpu(device_type)) return;
   throw_value_error(reading.name, "memory of another device (DLPack device type ", device_type,
                     "), but needs the CPU's");
@@ -171,7 +172,7 @@ void Array::read_dlpack(nb::handle object, const Reading& reading) {
   if (nb::hasattr(object, "__dlpack_device__")) {
     const nb::object device = object.attr("__dlpack_device__")();
     if (nb::isinstance<nb::tuple>(device) && nb::len(device) == 2) {
-      check_device(nb::cast<int32_t>(nb::int_(device[0])), reading);
+      check_device(to_int(PyTuple_GET_ITEM(device.ptr(), 0), "__dlpack_device__"), reading);
     }
   }
   const nb::object capsule = call_dlpack(object);
@@ -198,6 +199,8 @@ void Array::read_capsule(nb::handle capsule, const Reading& reading) {
     throw_type_error(reading.name, "__dlpack__ gave a ", type_text(capsule),
                      ", but needs a capsule \"dltensor\" or \"dltensor_versioned\"");
   }
+  // Before versions, nobody could say whether the memory may be written.
+  if (reading.is_written) throw_read_only(reading);
   managed_ = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kCapsule));
   if (PyCapsule_SetName(capsule.ptr(), kUsedCapsule) != 0) nb::raise_python_error();
   read_tensor(managed_->dl_tensor, reading);

@@ -33,8 +33,11 @@ template <class... Parts>
 // "numpy.ndarray": how messages name the type of an object.
 std::string type_text(nb::handle object);
 
-// The text of the Python error that is set, which is cleared. `first_line`: without what some
-// producers append to it, such as a C++ stack.
+// str(object), whatever that raises.
+std::string str_text(nb::handle object);
+
+// The text of the Python error that is set, which is cleared. Its first line:
+// some producers append the stack of their own.
 std::string take_python_error();
 
 }  // namespace moe::python

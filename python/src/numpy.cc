@@ -7,6 +7,8 @@
 #include <atomic>
 #include <string>
 
+#include "errors.h"
+
 namespace moe::python {
 namespace {
 
@@ -94,7 +96,7 @@ bool numpy_dtype(nb::handle object, DType& dtype) {
   return is_bfloat16(descr->type_num);
 }
 
-std::string numpy_dtype_text(nb::handle object) { return nb::str(object.attr("dtype")).c_str(); }
+std::string numpy_dtype_text(nb::handle object) { return str_text(object.attr("dtype")); }
 
 nb::object new_numpy(DType dtype, std::span<const int64_t> shape, void*& data) {
   nb::object descr = descr_of(dtype);

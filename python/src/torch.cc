@@ -69,8 +69,8 @@ DLTensor view_torch(nb::handle object, const char* name) {
   const DLPackExchangeAPI* api = exchange_api.load(std::memory_order_relaxed);
   if (api->dltensor_from_py_object_no_sync(object.ptr(), &tensor) != 0) {
     const std::string problem = take_python_error();
-    throw_value_error(name, "a tensor on ", nb::str(object.attr("device")).c_str(), " of layout ",
-                      nb::str(object.attr("layout")).c_str(), ", but needs a strided CPU tensor (",
+    throw_value_error(name, "a tensor on ", str_text(object.attr("device")), " of layout ",
+                      str_text(object.attr("layout")), ", but needs a strided CPU tensor (",
                       problem, ")");
   }
   if (tensor.dtype.code != kDLInt && is_negated(object)) {

@@ -1,4 +1,4 @@
-"""The operators against the oracle: all dtypes, layouts, windows, sizes, fresh and given outputs."""
+"""The operators against the oracle: all dtypes, layouts, windows, sizes, given outputs."""
 
 import moe_permute as mp
 import numpy as np
