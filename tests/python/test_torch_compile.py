@@ -9,6 +9,10 @@ torch = pytest.importorskip("torch")
 import moe_permute.torch  # noqa: E402, F401
 import torch_oracle as oracle  # noqa: E402
 from moe_permute.torch import MoE, moe_token_permute, moe_token_unpermute  # noqa: E402
+from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.testing._internal.two_tensor import TwoTensor  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 CASE = oracle.Case(num_tokens=6, top_k=2, hidden_size=4, num_experts=3)
 WINDOWS = CASE.windows()

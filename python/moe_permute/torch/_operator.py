@@ -21,10 +21,10 @@ _in_transform = getattr(torch._C, "_are_functorch_transforms_active", lambda: Fa
 class Operator:
     """A custom operator with everything that is registered for it.
 
-    Compilers, modes, the profiler and tensor subclasses see the operator and its registered autograd.
-    Ordinary eager calls have none of these, and go around the dispatcher: an autograd.Function does
-    the same in a third of the time. Another one serves torch.func, to which registered autograd is
-    opaque.
+    Compilers, modes, the profiler and tensor subclasses see the operator and its registered
+    autograd. Ordinary eager calls have none of these, and go around the dispatcher: a plain
+    autograd.Function does the same in a third of the time. Another one serves torch.func, to which
+    registered autograd is opaque.
     """
 
     def __init__(
