@@ -117,6 +117,15 @@ def test_windows_in_tensors_compile_with_a_break():
     assert agree(results(compiled, CASE, window), results(layer, CASE, window))
 
 
+@torch._dynamo.config.patch(capture_scalar_outputs=True)
+def test_windows_in_tensors_compile_whole_where_scalars_are_captured():
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend=counter)
+    for window in [(3, 9), (0, 12), (4, 4), (4, 5)]:
+        assert agree(results(compiled, CASE, torch.tensor(window)), results(layer, CASE, window))
+    assert counter.frame_count == 1
+
+
 def test_frozen_graphs_compile():
     with torch.no_grad():
         compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")

@@ -54,13 +54,11 @@ def as_column(tensor: Tensor | None) -> Tensor | None:
 def window_of(ep_range: Sequence[int] | Tensor | None) -> Window:
     if ep_range is None:
         return None
-    if type(ep_range) is tuple and len(ep_range) == 2:
-        begin, end = ep_range
-        if type(begin) is int and type(end) is int and 0 <= begin <= end <= _INT64_MAX:
-            return ep_range
     if isinstance(ep_range, Tensor):
         ep_range = _list_of(ep_range)
     begin, end = _two("ep_range", ep_range, "(begin, end)")
+    if torch.compiler.is_compiling():  # which makes a graph for one window of what looks closer
+        return begin, end
     return _as_int("ep_range", begin), _as_int("ep_range", end)
 
 
@@ -85,15 +83,19 @@ def _two(name: str, values: Any, wanted: str) -> Any:
 def _as_int(name: str, value: Any) -> int:
     if isinstance(value, torch.SymInt):
         return value
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool):
-        raise TypeError(f"{name}: {type(value).__name__}, but needs an int")
+    number = value if type(value) is int else _index(name, value)
     if not _INT64_MIN <= number <= _INT64_MAX:
         raise ValueError(f"{name}: {number}, but needs an int of 64 bits")
     return number
+
+
+def _index(name: str, value: Any) -> int:
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise TypeError(f"{name}: {type(value).__name__}, but needs an int")
 
 
 def rows_to_keep(num_out_tokens: int | None, window: Window, indices: Tensor) -> int | None:
