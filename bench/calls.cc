@@ -37,9 +37,7 @@ struct Problem {
   TensorDesc tokens() const { return TensorDesc::contiguous(dtype, {num_tokens, hidden_size}); }
   TensorDesc rows() const { return TensorDesc::contiguous(dtype, {num_slots(), hidden_size}); }
   TensorDesc slots(DType type) const { return TensorDesc::contiguous(type, {num_slots()}); }
-  TensorDesc pairs(DType type) const {
-    return TensorDesc::contiguous(type, {num_tokens, top_k});
-  }
+  TensorDesc pairs(DType type) const { return TensorDesc::contiguous(type, {num_tokens, top_k}); }
 };
 
 // In the order of the Python function's inputs, then its outputs.
@@ -90,7 +88,8 @@ constexpr BoundCall (*kOperators[])(const Problem&, void* const*) = {permute, pe
 }  // namespace moe::bench
 
 // `op` counts the operators as kOperators does. `with_plan`: the whole way, as Python goes it, from
-// the arguments on; otherwise only the run of a call that is planned and bound. Seconds of one call.
+// the arguments on; otherwise only the run of a call that is planned and bound. Seconds of one
+// call.
 extern "C" MOE_API double moe_bench_call(int op, int dtype, int64_t num_tokens, int64_t top_k,
                                          int64_t hidden_size, void* const* addresses,
                                          bool with_plan, int num_batches, int batch) {

@@ -7,6 +7,7 @@
 
 #include "dlpack_types.h"
 #include "errors.h"
+#include "fresh_memory.h"
 #include "numpy.h"
 #include "torch.h"
 
@@ -20,11 +21,15 @@ std::span<const int64_t> shape_of(const TensorDesc& desc) {
   return {desc.shape.data(), static_cast<size_t>(desc.num_dims)};
 }
 
-// Fresh memory that lends itself by __dlpack__.
-nb::object new_lender(const TensorDesc& desc, void*& data) {
+size_t bytes_of(const TensorDesc& desc) {
   size_t num_bytes = static_cast<size_t>(dtype_bytes(desc.dtype));
   for (const int64_t size : shape_of(desc)) num_bytes *= static_cast<size_t>(size);
-  num_bytes = (num_bytes + kAlignment) / kAlignment * kAlignment;
+  return num_bytes;
+}
+
+// Fresh memory that lends itself by __dlpack__.
+nb::object new_lender(const TensorDesc& desc, void*& data) {
+  const size_t num_bytes = (bytes_of(desc) + kAlignment) / kAlignment * kAlignment;
   data = std::aligned_alloc(kAlignment, num_bytes);
   if (!data) throw std::bad_alloc();
   const nb::capsule owner(data, [](void* memory) noexcept { std::free(memory); });
@@ -62,6 +67,7 @@ void Output::allocate(const Family& family) {
       from_dlpack_ = family.from_dlpack;
       break;
   }
+  prefer_large_pages(data_, bytes_of(*desc_));
 }
 
 nb::object Output::take() {

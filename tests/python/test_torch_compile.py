@@ -37,15 +37,12 @@ def samples():
             tokens, probs = leaf(CASE.tokens, first), leaf(CASE.probs, second)
             rows = leaf(CASE.rows(num_rows(window)), first)
             row_probs = leaf(torch.rand(num_rows(window)), second)
-            yield OPS.permute.default, (tokens, CASE.indices, probs, window, None)
+            yield OPS.permute.default, (tokens, CASE.indices, probs, window)
             yield OPS.permute_grad.default, (rows, SORTED, row_probs, 2, window)
             yield OPS.unpermute.default, (rows, SORTED, probs, 2, window)
             others = (leaf(CASE.rows(num_rows(window)), second), probs)
             yield OPS.unpermute_grad.default, (tokens, SORTED, *others, 2, window, num_rows(window))
-    yield (
-        OPS.permute.default,
-        (leaf(CASE.tokens, True), CASE.indices, leaf(CASE.probs, True), None, 5),
-    )
+    yield OPS.unpermute_grad.default, (leaf(CASE.tokens, True), SORTED, None, None, 2, (3, 9), 8)
 
 
 @pytest.mark.parametrize("sample", list(samples()), ids=lambda sample: sample[0].name())

@@ -98,15 +98,13 @@ def _index(name: str, value: Any) -> int:
     raise TypeError(f"{name}: {type(value).__name__}, but needs an int")
 
 
-def rows_to_keep(num_out_tokens: int | None, window: Window, indices: Tensor) -> int | None:
-    if num_out_tokens is None:
-        return None
+def window_of_first(num_out_tokens: int, window: Window, indices: Tensor) -> Window:
     if window is not None:
         raise ValueError("num_out_tokens: given together with ep_range, but needs one of the two")
     num_out_tokens = _as_int("num_out_tokens", num_out_tokens)
     if num_out_tokens < 1:
         raise ValueError(f"num_out_tokens: {num_out_tokens}, but needs at least 1 (None keeps all)")
-    return torch.sym_min(num_out_tokens, indices.numel())
+    return 0, torch.sym_min(num_out_tokens, indices.numel())
 
 
 def top_k_of(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from ._arguments import as_column, check_tensors, rows_to_keep, top_k_of, window_of
+from ._arguments import as_column, check_tensors, top_k_of, window_of, window_of_first
 from ._operators import permute, unpermute
 
 
@@ -52,8 +52,9 @@ def moe_token_permute(
     window = window_of(ep_range)
     if indices.dim() == 1:
         indices, probs = as_column(indices), as_column(probs)
-    num_rows = rows_to_keep(num_out_tokens, window, indices)
-    return permute(tokens, indices, probs, window, num_rows)
+    if num_out_tokens is not None:
+        window = window_of_first(num_out_tokens, window, indices)
+    return permute(tokens, indices, probs, window)
 
 
 def moe_token_unpermute(

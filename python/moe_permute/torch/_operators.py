@@ -30,24 +30,18 @@ def _zeros(like: Tensor, shape: Any, dtype: torch.dtype) -> Tensor:
 
 
 def _permute_kernel(
-    tokens: Tensor, indices: Tensor, probs: Tensor | None, ep_range: Window, num_rows: int | None
+    tokens: Tensor, indices: Tensor, probs: Tensor | None, ep_range: Window
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    out = None
-    if num_rows is not None:
-        out = (tokens.new_empty((num_rows, *tokens.shape[1:])), None, None)
-    return _native.permute(tokens, indices, probs, ep_range, None, out, False, True)
+    return _native.permute(tokens, indices, probs, ep_range, None, None, False, True)
 
 
 def _permute_fake(
-    tokens: Tensor, indices: Tensor, probs: Tensor | None, ep_range: Window, num_rows: int | None
+    tokens: Tensor, indices: Tensor, probs: Tensor | None, ep_range: Window
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     needs_shape("tokens", tokens, None, None)
     needs_shape("indices", indices, tokens.shape[0], None)
     num_slots = indices.numel()
-    if ep_range is not None:
-        num_rows = rows_of_window(ep_range, num_slots)
-    elif num_rows is None:
-        num_rows = num_slots
+    num_rows = num_slots if ep_range is None else rows_of_window(ep_range, num_slots)
     permuted_tokens = tokens.new_empty((num_rows, tokens.shape[1]))
     sorted_indices = indices.new_empty((num_slots,), dtype=torch.int32)
     if probs is None:
@@ -57,7 +51,7 @@ def _permute_fake(
 
 
 def _permute_save(ctx: Any, inputs: Any, output: Any) -> None:
-    tokens, indices, probs, ctx.ep_range, _ = inputs
+    tokens, indices, probs, ctx.ep_range = inputs
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(output[1])
     ctx.top_k = indices.shape[1]
@@ -88,11 +82,11 @@ def _permute_backward(
         tokens_grad = _zeros(sorted_indices, *ctx.tokens_zeros)
     if needs_probs and row_probs_grad is None:
         probs_grad = _zeros(sorted_indices, *ctx.probs_zeros)
-    return tokens_grad if needs_tokens else None, None, probs_grad, None, None
+    return tokens_grad if needs_tokens else None, None, probs_grad, None
 
 
 permute = Operator(
-    "permute(Tensor tokens, Tensor indices, Tensor? probs, SymInt[]? ep_range, SymInt? num_rows)"
+    "permute(Tensor tokens, Tensor indices, Tensor? probs, SymInt[]? ep_range)"
     " -> (Tensor, Tensor, Tensor)",
     _permute_kernel,
     _permute_fake,
@@ -226,11 +220,13 @@ def _unpermute_grad_kernel(
     ep_range: Window,
     num_rows: int,
 ) -> Tensors:
+    # As many as the window has, unless the caller has spare ones.
+    window = ep_range or (0, min(num_rows, sorted_indices.shape[0]))
     out = None
-    if rows is None:  # whose number is not said by anything else then
+    if rows is None and num_rows != window[1] - window[0]:
         out = (tokens_grad.new_empty((num_rows, *tokens_grad.shape[1:])), None)
     return _native.unpermute_grad(
-        tokens_grad, sorted_indices, rows, probs, top_k, ep_range, out, False, True
+        tokens_grad, sorted_indices, rows, probs, top_k, window, out, False, True
     )
 
 
