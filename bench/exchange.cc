@@ -111,6 +111,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &job.size);
   if (argc > 1) job.num_tokens = std::atoll(argv[1]);
   if (argc > 2) job.hidden_size = std::atoll(argv[2]);
+  if (argc > 3) job.top_k = std::atoll(argv[3]);
   if (job.rank == 0)
     std::printf(" n       form chunks    sent MB   model MB forward ms backward ms\n");
   for (const ExchangeForm form : {ExchangeForm::kAllGather, ExchangeForm::kAllToAll}) {
