@@ -112,7 +112,7 @@ HWY_INLINE void widen_probs(const SlotSource& source, int64_t first_token, int64
       const auto* probs =
           static_cast<const char*>(from.probs) + token * from.token_stride * int64_t{sizeof(Prob)};
       for (int64_t k = 0; k < source.top_k; ++k) {
-        *weights++ = static_cast<Weight>(widen(load<Prob>(probs, k * from.stride)));
+        *weights++ = narrow_nan(static_cast<Weight>(widen(load<Prob>(probs, k * from.stride))));
       }
     }
   });

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "core/dtypes.h"
@@ -62,29 +63,19 @@ struct Lanes<BF16> {
     return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::BitCast(Words(), raw)));
   }
   static HWY_INLINE Sum second(Raw raw) {
-    return hn::BitCast(Floats(), hn::And(hn::BitCast(Words(), raw), upper()));
+    return hn::BitCast(Floats(), hn::And(hn::BitCast(Words(), raw), hn::Set(Words(), 0xFFFF0000u)));
   }
+  // A NaN has to end in 16 zeros: rounding leaves it then. All that is computed of bfloat16 numbers
+  // does, if weights do (see narrow_nan).
   static HWY_INLINE Raw join(Sum even, Sum odd) {
-    return hn::BitCast(Bytes(),
-                       hn::Or(hn::ShiftRight<16>(round(even)), hn::And(round(odd), upper())));
-  }
-  // The same for numbers whose NaNs end in 16 zeros, as NaNs of products do where both factors' do:
-  // rounding leaves those NaNs.
-  static HWY_INLINE Raw join_products(Sum even, Sum odd) {
-    return hn::BitCast(Bytes(), hn::Or(hn::ShiftRight<16>(round_number(even)),
-                                       hn::And(round_number(odd), upper())));
+    const hn::Repartition<uint16_t, Bytes> d;
+    const auto evens = hn::BitCast(d, hn::ShiftRight<16>(round(even)));
+    return hn::BitCast(Bytes(), hn::OddEven(hn::BitCast(d, round(odd)), evens));
   }
 
  private:
-  static HWY_INLINE hn::Vec<Words> upper() { return hn::Set(Words(), 0xFFFF0000u); }
   // The upper half of each lane is the rounded value.
   static HWY_INLINE hn::Vec<Words> round(Sum sum) {
-    const Words d;
-    const auto is_nan = hn::RebindMask(d, hn::IsNaN(sum));
-    return hn::IfThenElse(is_nan, hn::Or(hn::BitCast(d, sum), hn::Set(d, 0x400000)),
-                          round_number(sum));
-  }
-  static HWY_INLINE hn::Vec<Words> round_number(Sum sum) {
     const Words d;
     const auto bits = hn::BitCast(d, sum);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
@@ -129,7 +120,6 @@ struct Lanes<F16> {
 #endif
   }
 #endif
-  static HWY_INLINE Raw join_products(Sum a, Sum b) { return join(a, b); }
 
  private:
   using HalfBytes = hn::Half<Bytes>;
@@ -172,6 +162,12 @@ struct Lanes<F16> {
     return hn::Or(result, sign);
   }
 };
+
+// A weight whose NaN ends in zeros: the product with a bfloat16 number then ends in 16 of them.
+template <class Number>
+HWY_INLINE Number narrow_nan(Number weight) {
+  return weight == weight ? weight : std::numeric_limits<Number>::quiet_NaN();
+}
 
 // The weight of rows that are summed as they are; other rows have weights of the accumulators'
 // type.

@@ -10,7 +10,6 @@
 // of the row, at the start of the next group's rows. A row of the tokens' gradient serves all its
 // slots out of the first-level cache.
 #include <algorithm>
-#include <limits>
 
 #include "core/fp_mode.h"
 #include "cpu/rows-inl.h"
@@ -57,7 +56,7 @@ HWY_INLINE Raw row_vector(Raw grad, hn::Vec<typename Lanes<T>::Acc> weight) {
   if constexpr (!weighted) {
     return grad;
   } else if constexpr (L::kSplit) {
-    return L::join_products(hn::Mul(L::first(grad), weight), hn::Mul(L::second(grad), weight));
+    return L::join(hn::Mul(L::first(grad), weight), hn::Mul(L::second(grad), weight));
   } else {
     return L::join(hn::Mul(L::first(grad), weight));
   }
@@ -281,9 +280,7 @@ HWY_INLINE void write_row(const Job& job, Accumulator<T> by, int64_t begin, int6
 template <class T, Store store>
 HWY_NOINLINE void do_block(const Job& job, const AheadOfJob ahead, bool weighted, int64_t begin,
                            int64_t end, Dot<T>& dot) {
-  // The NaN that join_products takes.
-  const auto weight = static_cast<Accumulator<T>>(
-      job.weight == job.weight ? job.weight : std::numeric_limits<double>::quiet_NaN());
+  const auto weight = static_cast<Accumulator<T>>(narrow_nan(job.weight));
   if (job.row && job.out) {
     dot.template add<store, true>(job, weight, begin, end, ahead);
   } else if (job.row) {
