@@ -46,14 +46,26 @@ Cut cut_of(const Problem& p) {
   return Cut(p.num_slots(), 0, (rows + tokens) * row_bytes + 16, p.num_threads);
 }
 
-// Slots claim their rows. Only memory of the slots' size is touched, so a chunk of them is long.
-void find_owners(const Problem& p, const Pointers& at, RowOwners& owners, ClaimSlots* claim_slots) {
-  owners.clear();
+// All slots claim their rows. Only memory of the slots' size is touched, so a chunk of them is
+// long.
+int64_t claim_all(const Problem& p, const Pointers& at, RowOwners& owners,
+                  ClaimSlots* claim_slots) {
   const Cut cut(p.num_slots(), 0, 16, p.num_threads);
+  std::atomic<int64_t> claims = 0;
   parallel_chunks(cut.num_chunks(), cut.num_workers(), [&](int64_t i, int) {
     const Chunk chunk = cut[i];
-    claim_slots(p, at, owners, {chunk.first_token, chunk.last_token});
+    claims += claim_slots(p, at, owners, {chunk.first_token, chunk.last_token});
   });
+  return claims;
+}
+
+void find_owners(const Problem& p, const Pointers& at, RowOwners& owners, ClaimSlots* claim_slots) {
+  if (p.num_rows() <= p.num_slots()) {
+    owners.begin_marks();
+    if (owners.each_has_one(claim_all(p, at, owners, claim_slots))) return;
+  }
+  owners.begin_owners();
+  claim_all(p, at, owners, claim_slots);
 }
 
 // Writes the rows in [first, last) that no slot owns.
@@ -123,7 +135,17 @@ size_t RowOwners::bytes(const Problem& p) {
   return static_cast<size_t>(p.num_rows() * owner_bytes(p) + owner_bytes(p) - 1);
 }
 
-void RowOwners::clear() {
+void RowOwners::begin_marks() {
+  marks_ = wide_ ? reinterpret_cast<uint8_t*>(wide_) : reinterpret_cast<uint8_t*>(narrow_);
+  std::fill_n(marks_, num_rows_, uint8_t{0});
+}
+
+bool RowOwners::each_has_one(int64_t num_claims) const {
+  return num_claims == num_rows_ && std::count(marks_, marks_ + num_rows_, uint8_t{1}) == num_rows_;
+}
+
+void RowOwners::begin_owners() {
+  marks_ = nullptr;
   if (wide_) {
     std::fill_n(wide_, num_rows_, kNone);
   } else {

@@ -20,23 +20,34 @@ size_t workspace_bytes(const UnpermuteWithEpGradProblem& problem);
 
 // Which slot each row of the window belongs to: one of those that name it, or none. Slots claim
 // rows before any row is written; so every row has one writer, whatever the indices hold.
+//
+// Mostly each row has one claim. A mark for each row is enough to see that: it is a byte, and the
+// owners are neither written nor read.
 class RowOwners {
  public:
   RowOwners(const UnpermuteWithEpGradProblem& p, void* workspace);
   static size_t bytes(const UnpermuteWithEpGradProblem& p);
 
-  // All rows without an owner.
-  void clear();
+  // First, claims are marks.
+  void begin_marks();
+  // Whether every row has one of those claims, so that all who claim are owners.
+  bool each_has_one(int64_t num_claims) const;
+  // Else all claim once more, and what they claim is written down.
+  void begin_owners();
+
   // From any thread. Of several slots that claim a row one is the owner.
   void claim(int64_t row, int64_t slot) {
-    if (wide_) {
+    if (marks_) {
+      at(marks_, row).store(1, std::memory_order_relaxed);
+    } else if (wide_) {
       at(wide_, row).store(slot, std::memory_order_relaxed);
     } else {
       at(narrow_, row).store(static_cast<int32_t>(slot), std::memory_order_relaxed);
     }
   }
-  bool is(int64_t row, int64_t slot) const { return owner(row) == slot; }
-  bool none(int64_t row) const { return owner(row) == kNone; }
+  // Asked of slots that claimed the row only.
+  bool is(int64_t row, int64_t slot) const { return marks_ || owner(row) == slot; }
+  bool none(int64_t row) const { return !marks_ && owner(row) == kNone; }
 
  private:
   static constexpr int64_t kNone = -1;
@@ -51,6 +62,7 @@ class RowOwners {
   }
 
   int64_t num_rows_;
+  uint8_t* marks_ = nullptr;  // where the owners lie else
   int32_t* narrow_ = nullptr;
   int64_t* wide_ = nullptr;  // where slots do not fit 32 bits
 };
@@ -78,9 +90,9 @@ constexpr int64_t kMaxJobs = 128;
 void store_dots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
                 const Job* jobs, int64_t count);
 
-// Claims the rows of a chunk's slots.
-using ClaimSlots = void(const UnpermuteWithEpGradProblem&, const UnpermuteWithEpGradPointers&,
-                        RowOwners&, const SlotChunk&);
+// Claims the rows of a chunk's slots. The result is how many did.
+using ClaimSlots = int64_t(const UnpermuteWithEpGradProblem&, const UnpermuteWithEpGradPointers&,
+                           RowOwners&, const SlotChunk&);
 
 // Writes the rows that the slots of a chunk own, and their probs_grad. `streaming`: stores that
 // pass the caches by pay off, and every row begins a cache line.

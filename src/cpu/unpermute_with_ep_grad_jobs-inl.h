@@ -29,7 +29,8 @@ class InsideSlots {
       : source_{p.index_dtype, at.sorted_indices, p.index_stride, p.window, p.top_k},
         probs_(at.probs),
         token_stride_(p.probs_token_stride),
-        stride_(p.probs_stride) {}
+        stride_(p.probs_stride),
+        inverse_(static_cast<uint64_t>(65536 / p.top_k + 1)) {}
 
   // Calls fn(slot, row, token, weight) for the slots [first, last) that are inside, at most
   // kWordSlots of all. The result is whether all are.
@@ -37,18 +38,23 @@ class InsideSlots {
   HWY_INLINE bool visit(int64_t first, int64_t last, Fn&& fn) const {
     uint64_t bits = bits_of_slots<Index>(source_, first, last - first);
     const bool all = std::popcount(bits) == last - first;
+    const int64_t first_token = first / source_.top_k, first_k = first % source_.top_k;
     for (; bits; bits &= bits - 1) {
-      const int64_t slot = first + std::countr_zero(bits);
+      const int64_t i = std::countr_zero(bits), slot = first + i;
       const int64_t row =
           load<Index>(source_.indices, slot * source_.index_stride) - source_.window.begin;
-      const auto token =
-          static_cast<int64_t>(static_cast<uint64_t>(slot) / static_cast<uint64_t>(source_.top_k));
+      const int64_t token = first_token + tokens_of(first_k + i);
       fn(slot, row, token, weight(token, slot - token * source_.top_k));
     }
     return all;
   }
 
  private:
+  // slots / top_k, for fewer slots than a token's and a word's.
+  HWY_INLINE int64_t tokens_of(int64_t slots) const {
+    if (source_.top_k >= kWordSlots) return slots >= source_.top_k;
+    return static_cast<int64_t>(static_cast<uint64_t>(slots) * inverse_ >> 16);
+  }
   HWY_INLINE auto weight([[maybe_unused]] int64_t token, [[maybe_unused]] int64_t k) const {
     if constexpr (std::is_same_v<Prob, One>) {
       return 1.0f;
@@ -60,20 +66,26 @@ class InsideSlots {
   SlotSource source_;
   const void* probs_;
   int64_t token_stride_, stride_;
+  uint64_t inverse_;
 };
 
-inline void claim_slots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
-                        RowOwners& owners, const SlotChunk& chunk) {
+inline int64_t claim_slots(const UnpermuteWithEpGradProblem& p,
+                           const UnpermuteWithEpGradPointers& at, RowOwners& owners,
+                           const SlotChunk& chunk) {
   const FpMode mode;  // a comparison with 0 must see a subnormal prob
+  int64_t claims = 0;
   visit_slots(p, [&](auto index, auto prob) {
     const InsideSlots<decltype(index), decltype(prob)> slots(p, at);
     for (int64_t first = chunk.first; first < chunk.last; first += kWordSlots) {
       slots.visit(first, std::min(first + kWordSlots, chunk.last),
                   [&](int64_t slot, int64_t row, int64_t, auto weight) {
-                    if (weight != 0) owners.claim(row, slot);
+                    if (weight == 0) return;
+                    owners.claim(row, slot);
+                    ++claims;
                   });
     }
   });
+  return claims;
 }
 
 // The jobs of the slots [first, last), at most kWordSlots; their number is the result. Writes the

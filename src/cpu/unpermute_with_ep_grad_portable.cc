@@ -51,16 +51,21 @@ void run_slots(const Problem& p, const Pointers& at, const RowOwners& owners,
   }
 }
 
-void claim_slots(const Problem& p, const Pointers& at, RowOwners& owners, const SlotChunk& chunk) {
+int64_t claim_slots(const Problem& p, const Pointers& at, RowOwners& owners,
+                    const SlotChunk& chunk) {
   const FpMode mode;  // a comparison with 0 must see a subnormal prob
+  int64_t claims = 0;
   visit_slots(p, [&](auto index, auto prob) {
     WeightedSlots<decltype(index), decltype(prob)> slots(p, at.sorted_indices, at.probs,
                                                          chunk.first);
     for (int64_t slot = chunk.first; slot < chunk.last; ++slot) {
       const auto found = slots.next();
-      if (found.counts) owners.claim(found.row, slot);
+      if (!found.counts) continue;
+      owners.claim(found.row, slot);
+      ++claims;
     }
   });
+  return claims;
 }
 
 void run_chunk(const Problem& p, const Pointers& at, const RowOwners& owners,
