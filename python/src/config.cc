@@ -13,6 +13,7 @@
 #include "moe/sort_by_expert.h"
 #include "moe/unpermute_with_ep.h"
 #include "moe/unpermute_with_ep_grad.h"
+#include "xla.h"
 
 namespace moe::python {
 namespace {
@@ -68,6 +69,7 @@ nb::dict config() {
   result["library"] = MOE_PYTHON_LIBRARY;
   result["compiler"] = MOE_PYTHON_COMPILER;
   result["num_threads"] = moe::num_threads();
+  result["jax"] = nb::len(xla_handlers()) > 0;
   result["kernels"] = all_kernels();
   result["cache_bytes"] = caches();
   return result;
