@@ -9,7 +9,10 @@ from moe_permute.core import permute, permute_grad, unpermute, unpermute_grad
 from moe_permute.ranges import ep_range_of_rank, expert_range, sort_indices
 from moe_permute.settings import config, num_threads, set_num_threads, show_config
 
+__version__: str = config()["version"]
+
 __all__ = [
+    "__version__",
     "config",
     "ep_range_of_rank",
     "expert_range",
