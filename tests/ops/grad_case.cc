@@ -47,8 +47,7 @@ void GradProblem::make_tokens() {
   const int64_t width = case_.hidden_size, bytes = moe::dtype_bytes(case_.dtype);
   Layout& layout = case_.tokens;
   if (layout.stride < 0) layout.stride = width * std::max<int64_t>(layout.inner_stride, 1);
-  tokens_ = std::make_unique<GuardedBuffer>(span_bytes(case_.dtype, layout, window_rows_, width),
-                                            layout.slack_bytes);
+  tokens_ = memory_of_rows(case_.dtype, layout, window_rows_, case_.rows, width);
   args_.permuted_tokens_grad = TensorDesc::strided(
       case_.dtype, {case_.rows, width}, {layout.stride, layout.inner_stride}, layout.offset);
   inputs_.permuted_tokens_grad = tokens_->data();
@@ -67,8 +66,7 @@ void GradProblem::make_probs() {
   const DType dtype = *case_.probs_dtype;
   Layout& layout = case_.probs;
   if (layout.stride < 0) layout.stride = 1;
-  probs_ = std::make_unique<GuardedBuffer>(span_bytes(dtype, layout, window_rows_, 1),
-                                           layout.slack_bytes);
+  probs_ = memory_of_rows(dtype, layout, window_rows_, case_.probs_rows, 1);
   args_.permuted_probs_grad =
       TensorDesc::strided(dtype, {case_.probs_rows}, {layout.stride}, layout.offset);
   args_.probs_grad = TensorDesc::contiguous(dtype, {case_.num_tokens, case_.top_k});

@@ -100,8 +100,7 @@ void UnpermuteData::make_permuted() {
   const int64_t width = case_.hidden_size;
   Layout& layout = case_.permuted;
   if (layout.stride < 0) layout.stride = width * std::max<int64_t>(layout.inner_stride, 1);
-  permuted_ = std::make_unique<GuardedBuffer>(span_bytes(case_.dtype, layout, memory_rows_, width),
-                                              layout.slack_bytes);
+  permuted_ = memory_of_rows(case_.dtype, layout, memory_rows_, case_.rows, width);
   args_.permuted_tokens = described(case_.dtype, case_.rows, width, layout);
   if (case_.probs_dtype && case_.with_probs_grad) {
     grad_args_.permuted_tokens = args_.permuted_tokens;

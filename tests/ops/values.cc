@@ -104,6 +104,12 @@ size_t span_bytes(DType dtype, const Layout& layout, int64_t rows, int64_t width
   return static_cast<size_t>((last + 1) * moe::dtype_bytes(dtype));
 }
 
+std::unique_ptr<GuardedBuffer> memory_of_rows(DType dtype, const Layout& layout, int64_t rows,
+                                              int64_t all_rows, int64_t width) {
+  return std::make_unique<GuardedBuffer>(span_bytes(dtype, layout, rows, width), layout.slack_bytes,
+                                         span_bytes(dtype, layout, all_rows, width));
+}
+
 std::vector<std::byte> take(const GuardedBuffer& buffer, const char* name) {
   EXPECT_TRUE(buffer.intact()) << name << ": bytes around the output were written";
   return {buffer.data(), buffer.data() + buffer.size()};

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,11 @@ void store_bits(std::byte* data, int64_t index, int64_t bytes, uint64_t bits);
 
 // Bytes up to the last of `rows` rows of `width` elements.
 size_t span_bytes(moe::DType dtype, const Layout& layout, int64_t rows, int64_t width);
+
+// Memory for the first `rows` of a tensor's `all_rows`; the others fault, and no other tensor lies
+// there.
+std::unique_ptr<GuardedBuffer> memory_of_rows(moe::DType dtype, const Layout& layout, int64_t rows,
+                                              int64_t all_rows, int64_t width);
 
 // The bytes of an output. A write around it is a test failure.
 std::vector<std::byte> take(const GuardedBuffer& buffer, const char* name);

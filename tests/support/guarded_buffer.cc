@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kPattern = 0xff;
 // Rows behind the readable ones may start far behind the end when their stride is large.
-constexpr size_t kGuardBytes = size_t{1} << 20;
+constexpr size_t kMinGuardBytes = size_t{1} << 20;
 
 std::byte* map(void* where, size_t size, int protection, int flags, int file = -1) {
   void* address = mmap(where, size, protection, flags, file, 0);
@@ -30,10 +30,10 @@ bool is_pattern(const std::byte* begin, const std::byte* end) {
 
 }  // namespace
 
-GuardedBuffer::GuardedBuffer(size_t size, size_t slack) : size_(size) {
+GuardedBuffer::GuardedBuffer(size_t size, size_t slack, size_t guard) : size_(size) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   pages_size_ = (size + slack + page - 1) / page * page;
-  map_size_ = page + pages_size_ + kGuardBytes;
+  map_size_ = page + pages_size_ + std::max(guard, kMinGuardBytes);
   map_ = reserve(map_size_, PROT_NONE);
   pages_ = map_ + page;
   data_ = pages_ + pages_size_ - slack - size;

@@ -10,9 +10,10 @@ namespace test {
 // first page faults too. What lies on the same pages around the bytes holds a pattern that
 // intact() compares. `slack` also chooses the alignment: with an even size, slack 1 makes odd
 // addresses. The bytes themselves start as the same pattern: NaN in every floating-point format.
+// At least `guard` bytes behind them fault, and no other buffer lies there.
 class GuardedBuffer {
  public:
-  explicit GuardedBuffer(size_t size, size_t slack = 0);
+  explicit GuardedBuffer(size_t size, size_t slack = 0, size_t guard = 0);
   ~GuardedBuffer();
   GuardedBuffer(const GuardedBuffer&) = delete;
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;
