@@ -1,7 +1,9 @@
 #include "outputs.h"
 
 #include <nanobind/ndarray.h>
+#include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <span>
 
@@ -25,6 +27,23 @@ size_t bytes_of(const TensorDesc& desc) {
   size_t num_bytes = static_cast<size_t>(dtype_bytes(desc.dtype));
   for (const int64_t size : shape_of(desc)) num_bytes *= static_cast<size_t>(size);
   return num_bytes;
+}
+
+size_t num_bytes_of(const TensorDesc& desc) {
+  auto num_bytes = static_cast<size_t>(dtype_bytes(desc.dtype));
+  for (const int64_t size : shape_of(desc)) num_bytes *= static_cast<size_t>(size);
+  return num_bytes;
+}
+
+// Fresh memory is cheaper to touch for the first time in pages of 2 MiB than in those of 4 KiB, by
+// far: the call that writes an output pays for it. NumPy asks for them by itself.
+void ask_for_huge_pages(void* data, const TensorDesc& desc) {
+  constexpr uintptr_t kPageBytes = 4096, kWorthIt = uintptr_t{4} << 20;
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first_page = (address + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const uintptr_t end = address + num_bytes_of(desc);
+  if (end - address < kWorthIt) return;
+  madvise(reinterpret_cast<void*>(first_page), end - first_page, MADV_HUGEPAGE);
 }
 
 // Fresh memory that lends itself by __dlpack__.
@@ -61,9 +80,11 @@ void Output::allocate(const Family& family) {
       break;
     case Family::Kind::kTorch:
       object_ = new_torch(desc_->dtype, shape_of(*desc_), data_);
+      ask_for_huge_pages(data_, *desc_);
       break;
     case Family::Kind::kNamespace:
       object_ = new_lender(*desc_, data_);
+      ask_for_huge_pages(data_, *desc_);
       from_dlpack_ = family.from_dlpack;
       break;
   }
