@@ -122,7 +122,7 @@ def sample(model: CharModel, text: Text, context: int, length: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--plot", type=Path, help="draw losses and differences there, as SVG")
     parser.add_argument("--sample", type=int, default=300, help="characters to write at the end")
     options = parser.parse_args()

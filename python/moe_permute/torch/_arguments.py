@@ -162,7 +162,8 @@ def rows_of_window(ep_range: Sequence[int], num_slots: int) -> int:
     begin, end = ep_range
 
     def message() -> str:
-        return f"ep_range: [{begin}, {end}), but needs 0 <= begin <= end <= {num_slots}"
+        wanted = f"0 <= begin <= end <= {num_slots}, the number of slots"
+        return f"ep_range: [{begin}, {end}), but needs {wanted}"
 
     for fits in (begin >= 0, end >= begin, end <= num_slots):
         torch._check_value(fits, message)

@@ -27,7 +27,7 @@ def moe_token_permute(
         probs: shaped like `indices`, optional; any of the dtypes above, but float64 goes with
             float64 only.
         ep_range: the window (begin, end) of rows that this rank owns, 0 <= begin <= end <= L: two
-            ints, or a tensor of two, which `torch.compile` cannot see through. None: all rows.
+            ints, or a tensor of two, which `torch.compile` has to break its graph for. None: all.
         num_out_tokens: keeps the first `num_out_tokens` rows, at most L. Not with `ep_range`.
 
     Returns:
