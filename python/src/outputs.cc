@@ -9,7 +9,6 @@
 
 #include "dlpack_types.h"
 #include "errors.h"
-#include "fresh_memory.h"
 #include "numpy.h"
 #include "torch.h"
 
@@ -29,19 +28,13 @@ size_t bytes_of(const TensorDesc& desc) {
   return num_bytes;
 }
 
-size_t num_bytes_of(const TensorDesc& desc) {
-  auto num_bytes = static_cast<size_t>(dtype_bytes(desc.dtype));
-  for (const int64_t size : shape_of(desc)) num_bytes *= static_cast<size_t>(size);
-  return num_bytes;
-}
-
 // Fresh memory is cheaper to touch for the first time in pages of 2 MiB than in those of 4 KiB, by
 // far: the call that writes an output pays for it. NumPy asks for them by itself.
 void ask_for_huge_pages(void* data, const TensorDesc& desc) {
   constexpr uintptr_t kPageBytes = 4096, kWorthIt = uintptr_t{4} << 20;
   const auto address = reinterpret_cast<uintptr_t>(data);
   const uintptr_t first_page = (address + kPageBytes - 1) / kPageBytes * kPageBytes;
-  const uintptr_t end = address + num_bytes_of(desc);
+  const uintptr_t end = address + bytes_of(desc);
   if (end - address < kWorthIt) return;
   madvise(reinterpret_cast<void*>(first_page), end - first_page, MADV_HUGEPAGE);
 }
@@ -88,7 +81,6 @@ void Output::allocate(const Family& family) {
       from_dlpack_ = family.from_dlpack;
       break;
   }
-  prefer_large_pages(data_, bytes_of(*desc_));
 }
 
 nb::object Output::take() {
