@@ -16,7 +16,7 @@ class Sizes:
 
     hidden_size: int = 128
     expert_size: int = 32
-    num_experts: int = 32
+    num_experts: int = 16
     top_k: int = 8
     num_blocks: int = 2
     num_heads: int = 4

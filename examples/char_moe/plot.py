@@ -12,6 +12,7 @@ WIDTH, HEIGHT = 880, 400
 TOP, BOTTOM, PANEL_WIDTH = 72, 336, 340
 LEFT_EDGES = (64, 508)
 LARGEST_DIFFERENCE = 1e-5
+SMALLEST_SHOWN = 1e-9  # below lies what is equal: a scale of powers has no 0
 
 # One drawing for light and dark pages: colours follow the reader's scheme.
 STYLE = """
@@ -70,8 +71,12 @@ def frame(
         out.append(text(x.at(value), BOTTOM + 20, f"{value:g}", "quiet", "middle"))
     for value in ticks[1]:
         out.append(f'<path class="grid" d="M{x.first} {y.at(value):.1f}H{x.last}"/>')
-        out.append(text(x.first - 8, y.at(value) + 4, f"{value:g}", "quiet", "end"))
+        out.append(text(x.first - 8, y.at(value) + 4, label(value), "quiet", "end"))
     return [*out, text((x.first + x.last) / 2, BOTTOM + 44, below, "quiet", "middle")]
+
+
+def label(value: float) -> str:
+    return "equal" if value == SMALLEST_SHOWN else f"{value:g}".replace("e-0", "e-")
 
 
 def loss_panel(curves: dict[str, tuple[list[float], list[float]]]) -> list[str]:
@@ -92,10 +97,12 @@ def loss_panel(curves: dict[str, tuple[list[float], list[float]]]) -> list[str]:
 def difference_panel(differences: list[float]) -> list[str]:
     left = LEFT_EDGES[1]
     x = Axis(0, len(differences), left, left + PANEL_WIDTH)
-    y = Axis(1e-9, 1e-4, BOTTOM, TOP, math.log10)
-    ticks = round_steps(len(differences)), [10.0**power for power in range(-9, -3)]
+    y = Axis(SMALLEST_SHOWN, 1e-4, BOTTOM, TOP, math.log10)
+    ticks = round_steps(len(differences)), [float(f"1e{power}") for power in range(-9, -3)]
     out = frame(x, y, ticks, "Difference of the losses, relative", "step")
-    out.append(curve(x, y, range(1, len(differences) + 1), differences, "c0"))
+    for step, difference in enumerate(differences, 1):
+        place = f'cx="{x.at(step):.1f}" cy="{y.at(difference):.1f}"'
+        out.append(f'<circle class="t0" {place} r="2.5"/>')
     height = y.at(LARGEST_DIFFERENCE)
     out.append(f'<path class="bound" d="M{x.first} {height:.1f}H{x.last}"/>')
     return out

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A mixture-of-experts language model that learns to spell, on a CPU, in two versions.
+"""A mixture-of-experts language model, trained on a CPU on two chapters, in two versions.
 
 One version permutes with moe_permute.torch, the other with PyTorch's own operators. Both start with
 the same weights, see the same text and send each character to the same experts (those that the
@@ -73,7 +73,7 @@ def make_run(layer: type[MoE], vocabulary: int, sizes: Sizes, learning_rate: flo
 
 
 def train(
-    steps: int, sizes: Sizes, batch_size: int = 32, learning_rate: float = 0.3, log_every: int = 0
+    steps: int, sizes: Sizes, batch_size: int = 16, learning_rate: float = 0.5, log_every: int = 0
 ) -> tuple[dict[str, Run], Text]:
     """Both versions, step by step and in turns."""
     text = Text(TEXT.read_text(encoding="utf-8"))
@@ -122,7 +122,7 @@ def sample(model: CharModel, text: Text, context: int, length: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--plot", type=Path, help="draw losses and differences there, as SVG")
     parser.add_argument("--sample", type=int, default=300, help="characters to write at the end")
     options = parser.parse_args()

@@ -113,4 +113,5 @@ def test_the_picture_is_drawn(train_module, tmp_path):
     curves = {"a": ([0.1, 0.2, 0.1], [4.0, 3.0, 2.5]), "b": ([0.2, 0.2, 0.2], [4.0, 3.0, 2.5])}
     root = ElementTree.fromstring(draw(curves, [0.0, 1e-7, 2e-7]))
     lines = [e for e in root.iter() if e.tag.endswith("polyline")]
-    assert [len(line.get("points").split()) for line in lines] == [3, 3, 3]
+    assert [len(line.get("points").split()) for line in lines] == [3, 3]
+    assert len([e for e in root.iter() if e.tag.endswith("circle")]) == 3
