@@ -20,11 +20,11 @@ class RankFailed(AssertionError):
     """What went wrong, on which rank."""
 
 
-def run_ranks(work, num_ranks, *args, dies=(), collective_seconds=COLLECTIVE_SECONDS):
+def run_ranks(work, num_ranks, *args, dies=(), stops=(), collective_seconds=COLLECTIVE_SECONDS):
     """Run work(rank, num_ranks, *args) on each rank, in a Gloo group: what each gave back.
 
-    Ranks in `dies` must end without giving back anything; any other rank that raises, dies or is
-    not through in time fails the test. `work` is a function of a module that ranks can import.
+    Ranks in `dies` must end without giving back anything, ranks in `stops` hang; any other rank
+    that raises, dies or is not through in time fails the test. `work` is a function of a module that ranks can import.
     """
     context = _context()
     answers = context.Queue()
@@ -39,7 +39,7 @@ def run_ranks(work, num_ranks, *args, dies=(), collective_seconds=COLLECTIVE_SEC
         for process in processes:
             process.start()
         try:
-            return _gather(answers, processes, set(dies))
+            return _gather(answers, processes, set(dies), set(stops))
         finally:
             for process in processes:
                 process.kill()
@@ -75,10 +75,10 @@ def _rank(answers, work, rank, num_ranks, store, collective_seconds, args):
     os._exit(0)
 
 
-def _gather(answers, processes, dies):
+def _gather(answers, processes, dies, stops):
     results = {}
     end = time.monotonic() + JOB_SECONDS
-    while len(results) < len(processes) - len(dies):
+    while len(results) < len(processes) - len(dies | stops):
         waiting = [rank for rank in range(len(processes)) if rank not in results]
         if time.monotonic() > end:
             raise RankFailed(f"ranks {waiting} are not through after {JOB_SECONDS} seconds")
