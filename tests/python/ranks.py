@@ -24,7 +24,8 @@ def run_ranks(work, num_ranks, *args, dies=(), stops=(), collective_seconds=COLL
     """Run work(rank, num_ranks, *args) on each rank, in a Gloo group: what each gave back.
 
     Ranks in `dies` must end without giving back anything, ranks in `stops` hang; any other rank
-    that raises, dies or is not through in time fails the test. `work` is a function of a module that ranks can import.
+    that raises, dies or is not through in time fails the test. `work` is a function of a module
+    that ranks can import.
     """
     context = _context()
     answers = context.Queue()
