@@ -18,18 +18,18 @@ _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 def check_tensors(main: str, tensor: Tensor, **others: Tensor | None) -> None:
     """Check that all are tensors of the right kind, on one device. Only probs may be None."""
-    _check_tensor(main, tensor)
+    tensor = _tensor(main, tensor)
     is_cpu = tensor.is_cpu
-    for name, other in others.items():
-        if other is None and name == "probs":
+    for name, argument in others.items():
+        if argument is None and name == "probs":
             continue
-        _check_tensor(name, other)
+        other = _tensor(name, argument)
         # Devices are slow to compare.
         if not (is_cpu and other.is_cpu) and other.device != tensor.device:
             raise ValueError(f"{name}: on {other.device}, but {main} is on {tensor.device}")
 
 
-def _check_tensor(name: str, tensor: Tensor) -> None:
+def _tensor(name: str, tensor: Any) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name}: {type(tensor).__name__}, but needs a torch.Tensor")
     allowed = _INDICES if name.endswith("indices") else _FLOATS
@@ -41,6 +41,7 @@ def _check_tensor(name: str, tensor: Tensor) -> None:
         raise ValueError(f"{name}: layout {tensor.layout}, but needs torch.strided")
     if not tensor.is_cpu and not tensor.is_meta:
         raise ValueError(f"{name}: on {tensor.device}, but needs a tensor on cpu")
+    return tensor
 
 
 def as_column(tensor: Tensor | None) -> Tensor | None:
@@ -82,7 +83,7 @@ def _two(name: str, values: Any, wanted: str) -> Any:
 
 def _as_int(name: str, value: Any) -> int:
     if isinstance(value, torch.SymInt):
-        return value
+        return value  # type: ignore[return-value]
     number = value if type(value) is int else _index(name, value)
     if not _INT64_MIN <= number <= _INT64_MAX:
         raise ValueError(f"{name}: {number}, but needs an int of 64 bits")

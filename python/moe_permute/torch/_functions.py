@@ -51,10 +51,11 @@ def moe_token_permute(
     check_tensors("tokens", tokens, indices=indices, probs=probs)
     window = window_of(ep_range)
     if indices.dim() == 1:
-        indices, probs = as_column(indices), as_column(probs)
+        indices, probs = indices.unsqueeze(1), as_column(probs)
     if num_out_tokens is not None:
         window = window_of_first(num_out_tokens, window, indices)
-    return permute(tokens, indices, probs, window)
+    outputs: tuple[Tensor, Tensor, Tensor | None] = permute(tokens, indices, probs, window)
+    return outputs
 
 
 def moe_token_unpermute(
@@ -98,4 +99,5 @@ def moe_token_unpermute(
     check_tensors("permuted_tokens", permuted_tokens, sorted_indices=sorted_indices, probs=probs)
     probs = as_column(probs)
     top_k = top_k_of(permuted_tokens, sorted_indices, probs, restore_shape)
-    return unpermute(permuted_tokens, sorted_indices, probs, top_k, window_of(ep_range))
+    tokens: Tensor = unpermute(permuted_tokens, sorted_indices, probs, top_k, window_of(ep_range))
+    return tokens

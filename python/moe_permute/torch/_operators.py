@@ -69,11 +69,11 @@ def _permute_backward(
     rows_grad = rows_grad if needs_tokens else None
     row_probs_grad = row_probs_grad if needs_probs else None
     tokens_grad = probs_grad = None
-    if rows_grad is not None or row_probs_grad is not None:
-        # Rows without elements where their gradient is not asked for: the operator wants some.
-        rows = (
-            row_probs_grad.new_empty((len(row_probs_grad), 0)) if rows_grad is None else rows_grad
-        )
+    rows = rows_grad
+    if rows is None and row_probs_grad is not None:
+        # The operator wants rows also where nobody wants their gradient: some without elements.
+        rows = row_probs_grad.new_empty((len(row_probs_grad), 0))
+    if rows is not None:
         tokens_grad, probs_grad = permute_grad(
             rows, sorted_indices, row_probs_grad, ctx.top_k, ctx.ep_range
         )
