@@ -36,6 +36,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--dtypes", nargs="+", default=["bfloat16", "float32"])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument(
+        "--check", action="store_true", help="measure nothing: fail where an answer is wrong"
+    )
     return parser.parse_args()
 
 
@@ -131,8 +134,12 @@ def check(runs: dict[str, Callable[[], Grads]], dtype: torch.dtype) -> None:
                 sys.exit(f"{name}: off by {error:.1e} of the largest value")
 
 
+def contestants(case: Case) -> dict[str, Callable[[], Grads]]:
+    return {"fresh": lambda: fresh(case), "plain": lambda: plain(case), "reused": reused(case)}
+
+
 def measure(case: Case) -> dict:
-    runs = {"fresh": lambda: fresh(case), "plain": lambda: plain(case), "reused": reused(case)}
+    runs = contestants(case)
     check(runs, case.tokens.dtype)
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(ARGS.rounds):
@@ -151,8 +158,21 @@ def cases() -> Iterator[Case]:
                 yield make_case(model, dtype_name)
 
 
+def check_all() -> int:
+    names = []
+    for case in cases():
+        check(contestants(case), case.tokens.dtype)
+        names.append(case.name)
+    print(f"{len(names)} cases, all answers right")
+    return 0 if names else 1
+
+
 def main() -> int:
     torch.set_num_threads(ARGS.threads)
+    return check_all() if ARGS.check else compare()
+
+
+def compare() -> int:
     print(f"PyTorch {torch.__version__}, {ARGS.threads} threads")
     results, num_missed = [], 0
     for case in cases():
