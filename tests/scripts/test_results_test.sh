@@ -34,3 +34,14 @@ expect "$run
 $skip" $'1 passed, 0 failed, 1 skipped\nexit 0'
 expect "$skip" $'0 passed, 1 failed, 1 skipped\nexit 1'
 expect '' $'0 passed, 1 failed\nexit 1'
+
+# The same for what pytest writes.
+pytest_result_of() {
+  passed=0 failed=0 skipped=0
+  printf '<testsuites><testsuite name="pytest" %s time="1"><testcase/></testsuite></testsuites>' "$1" >pytest.xml
+  add_pytest_results pytest.xml || true
+  closing_line || true
+}
+[[ $(pytest_result_of 'errors="1" failures="2" skipped="3" tests="10"') == '4 passed, 3 failed, 3 skipped' ]]
+[[ $(pytest_result_of 'errors="0" failures="0" skipped="0" tests="7"') == '7 passed, 0 failed' ]]
+[[ $(pytest_result_of 'errors="0" failures="0" skipped="0" tests="0"') == '0 passed, 1 failed' ]]
