@@ -18,33 +18,36 @@ PyArrayObject* as_array(nb::handle object) {
   return reinterpret_cast<PyArrayObject*>(object.ptr());
 }
 
-// NumPy numbers user dtypes when they register; ml_dtypes does when it is imported. 0: not yet
-// seen.
-std::atomic<int> bfloat16_number{0};
+// Of ml_dtypes. Found once, with the first array of it or for the first result, and kept for good.
+std::atomic<PyArray_Descr*> bfloat16{nullptr};
 
-nb::object bfloat16_dtype(nb::handle ml_dtypes) {
-  return nb::module_::import_("numpy").attr("dtype")(ml_dtypes.attr("bfloat16"));
+PyArray_Descr* find_bfloat16(nb::handle ml_dtypes) {
+  nb::object dtype = nb::module_::import_("numpy").attr("dtype")(ml_dtypes.attr("bfloat16"));
+  auto* descr = reinterpret_cast<PyArray_Descr*>(dtype.release().ptr());
+  bfloat16.store(descr, std::memory_order_release);
+  return descr;
 }
-
-int number_of(nb::handle dtype) { return reinterpret_cast<PyArray_Descr*>(dtype.ptr())->type_num; }
 
 bool is_bfloat16(int number) {
   if (number < NPY_USERDEF) return false;
-  int known = bfloat16_number.load(std::memory_order_relaxed);
-  if (known == 0) {
+  PyArray_Descr* known = bfloat16.load(std::memory_order_acquire);
+  if (!known) {
     // An array of it can only exist where ml_dtypes has been imported.
     const nb::dict modules = nb::module_::import_("sys").attr("modules");
     if (!modules.contains("ml_dtypes")) return false;
-    known = number_of(bfloat16_dtype(modules["ml_dtypes"]));
-    bfloat16_number.store(known, std::memory_order_relaxed);
+    known = find_bfloat16(modules["ml_dtypes"]);
   }
-  return number == known;
+  return number == known->type_num;
 }
 
 nb::object descr_of(DType dtype) {
   constexpr std::array kNumbers = {NPY_FLOAT32, NPY_FLOAT16, NPY_NOTYPE,
                                    NPY_FLOAT64, NPY_INT32,   NPY_INT64};
-  if (dtype == DType::kBF16) return bfloat16_dtype(nb::module_::import_("ml_dtypes"));
+  if (dtype == DType::kBF16) {
+    PyArray_Descr* known = bfloat16.load(std::memory_order_acquire);
+    if (!known) known = find_bfloat16(nb::module_::import_("ml_dtypes"));
+    return nb::borrow(reinterpret_cast<PyObject*>(known));
+  }
   return nb::steal(
       reinterpret_cast<PyObject*>(PyArray_DescrFromType(kNumbers[static_cast<size_t>(dtype)])));
 }
