@@ -15,6 +15,7 @@ _library = torch.library.Library("moe_permute", "DEF")
 _num_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 _tracing_state = getattr(torch._C, "_get_tracing_state", lambda: True)
 _is_profiled = getattr(torch.autograd, "_profiler_enabled", lambda: True)
+_NO_TENSORS = (type(None), int, tuple)
 _in_transform = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
 
 
@@ -51,24 +52,20 @@ class Operator:
             return self.overload(*args)
         if _in_transform():
             return self._transformed.apply(*args)
-        if not _are_ordinary(args):
+        if _num_modes() != 0 or _is_profiled() or _tracing_state() is not None:
             return self.overload(*args)
-        if torch.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        needs_grad = False
+        for arg in args:
+            kind = type(arg)
+            if kind is Tensor or kind is Parameter:
+                if not arg.is_cpu:
+                    return self.overload(*args)
+                needs_grad = needs_grad or arg.requires_grad
+            elif kind not in _NO_TENSORS and isinstance(arg, Tensor):
+                return self.overload(*args)
+        if needs_grad and torch.is_grad_enabled():
             return self._eager.apply(*args)
         return self._kernel(*args)
-
-
-def _are_ordinary(args: tuple[Any, ...]) -> bool:
-    """Say whether nothing but the kernel and autograd has to see a call."""
-    if _num_modes() != 0 or _is_profiled() or _tracing_state() is not None:
-        return False
-    for arg in args:
-        if type(arg) is Tensor or type(arg) is Parameter:
-            if not arg.is_cpu:
-                return False
-        elif isinstance(arg, Tensor):
-            return False
-    return True
 
 
 def _eager_function(

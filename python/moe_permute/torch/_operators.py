@@ -57,7 +57,7 @@ def _permute_save(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.top_k = indices.shape[1]
     ctx.tokens_zeros = tokens.shape, tokens.dtype
     ctx.probs_zeros = None if probs is None else (probs.shape, probs.dtype)
-    needs_tokens, _, needs_probs = ctx.needs_input_grad[:3]
+    needs_tokens, _, needs_probs, *_ = ctx.needs_input_grad
     _mark_constant(ctx, (output[0], needs_tokens), (output[2], needs_probs))
 
 
