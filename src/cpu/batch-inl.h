@@ -108,11 +108,18 @@ HWY_INLINE void widen_probs(const SlotSource& source, int64_t first_token, int64
   const WeightSource& from = source.weights;
   visit_float(from.dtype, [&](auto prob) {
     using Prob = decltype(prob);
-    for (int64_t token = first_token; token < first_token + num_tokens; ++token) {
-      const auto* probs =
-          static_cast<const char*>(from.probs) + token * from.token_stride * int64_t{sizeof(Prob)};
+    const auto* probs = static_cast<const char*>(from.probs) +
+                        first_token * from.token_stride * int64_t{sizeof(Prob)};
+    const auto weight_at = [&](int64_t at) {
+      return narrow_nan(static_cast<Weight>(widen(load<Prob>(probs, at))));
+    };
+    if (from.stride == 1 && from.token_stride == source.top_k) {  // in vectors
+      for (int64_t i = 0; i < num_tokens * source.top_k; ++i) weights[i] = weight_at(i);
+      return;
+    }
+    for (int64_t token = 0; token < num_tokens; ++token) {
       for (int64_t k = 0; k < source.top_k; ++k) {
-        *weights++ = narrow_nan(static_cast<Weight>(widen(load<Prob>(probs, k * from.stride))));
+        *weights++ = weight_at(token * from.token_stride + k * from.stride);
       }
     }
   });
