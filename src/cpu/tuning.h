@@ -68,6 +68,8 @@ constexpr int kDigitWorkers = 16;
 // seemed no better, the rest was not varied. Bytes of a row that are worked on before the next slot
 // has its turn: a multiple of 64 elements, so that a dot product's sums fit together.
 constexpr int64_t kGradBlockBytes = 512;
+// Rows of so many bytes are worked on whole: their dot products never leave the registers.
+constexpr int64_t kGradWholeRowBytes = 1024;
 // Bytes of a row that are asked for before they are worked on.
 constexpr int64_t kGradAheadBytes = 512;
 // Slots that are worked on together, and where rows are short: this many bytes of them.
