@@ -11,33 +11,48 @@ from torch import Tensor
 
 Window = tuple[int, int] | None
 
+_STRIDED = torch.strided
+_NAMES_OF_INDICES = ("indices", "sorted_indices")
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 _INDICES = (torch.int32, torch.int64)
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
-def check_tensors(main: str, tensor: Tensor, **others: Tensor | None) -> None:
+def check_tensors(tensors: dict[str, Any]) -> None:
     """Check that all are tensors of the right kind, on one device. Only probs may be None."""
-    tensor = _tensor(main, tensor)
-    is_cpu = tensor.is_cpu
-    for name, argument in others.items():
+    for name, tensor in tensors.items():
+        allowed = _INDICES if name in _NAMES_OF_INDICES else _FLOATS
+        if (
+            not isinstance(tensor, Tensor)
+            or tensor.dtype not in allowed
+            or not tensor.is_cpu
+            or tensor.layout is not _STRIDED
+        ) and (tensor is not None or name != "probs"):
+            _look_closer(tensors)
+            break
+
+
+def _look_closer(tensors: dict[str, Any]) -> None:
+    """Find what is wrong with the tensors, if anything is."""
+    main, first = next(iter(tensors.items()))
+    device = _tensor(main, first).device
+    for name, argument in tensors.items():
         if argument is None and name == "probs":
             continue
-        other = _tensor(name, argument)
-        # Devices are slow to compare.
-        if not (is_cpu and other.is_cpu) and other.device != tensor.device:
-            raise ValueError(f"{name}: on {other.device}, but {main} is on {tensor.device}")
+        tensor = _tensor(name, argument)
+        if tensor.device != device:
+            raise ValueError(f"{name}: on {tensor.device}, but {main} is on {device}")
 
 
 def _tensor(name: str, tensor: Any) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name}: {type(tensor).__name__}, but needs a torch.Tensor")
-    allowed = _INDICES if name.endswith("indices") else _FLOATS
+    allowed = _INDICES if name in _NAMES_OF_INDICES else _FLOATS
     if tensor.dtype not in allowed:
         wanted = ", ".join(str(dtype) for dtype in allowed)
         gradient = " that requires_grad" if tensor.requires_grad else ""
         raise TypeError(f"{name}: {tensor.dtype}{gradient}, but needs one of {wanted}")
-    if tensor.layout is not torch.strided:
+    if tensor.layout is not _STRIDED:
         raise ValueError(f"{name}: layout {tensor.layout}, but needs torch.strided")
     if not tensor.is_cpu and not tensor.is_meta:
         raise ValueError(f"{name}: on {tensor.device}, but needs a tensor on cpu")

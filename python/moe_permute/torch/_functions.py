@@ -48,7 +48,7 @@ def moe_token_permute(
     ([2.0, 1.0, 3.0, 2.0], [2, 0, 4, 1, 5, 3])
 
     """
-    check_tensors("tokens", tokens, indices=indices, probs=probs)
+    check_tensors({"tokens": tokens, "indices": indices, "probs": probs})
     window = window_of(ep_range)
     if indices.dim() == 1:
         indices, probs = indices.unsqueeze(1), as_column(probs)
@@ -96,7 +96,9 @@ def moe_token_unpermute(
     [4.0, 6.0]
 
     """
-    check_tensors("permuted_tokens", permuted_tokens, sorted_indices=sorted_indices, probs=probs)
+    check_tensors(
+        {"permuted_tokens": permuted_tokens, "sorted_indices": sorted_indices, "probs": probs}
+    )
     probs = as_column(probs)
     top_k = top_k_of(permuted_tokens, sorted_indices, probs, restore_shape)
     tokens: Tensor = unpermute(permuted_tokens, sorted_indices, probs, top_k, window_of(ep_range))
