@@ -53,10 +53,14 @@ class TapedWire:
         return self.tape.play(lambda: self.wire.gather_numbers(*args))
 
     def all_gather(self, *args) -> Transfer:
-        return Transfer(self.tape.play(lambda: self.wire.all_gather(*args).wait()), [], None)
+        return Transfer(
+            self.tape.play(lambda: self.wire.all_gather(*args).wait().clone()), [], None
+        )
 
     def all_to_all(self, *args) -> Transfer:
-        return Transfer(self.tape.play(lambda: self.wire.all_to_all(*args).wait()), [], None)
+        return Transfer(
+            self.tape.play(lambda: self.wire.all_to_all(*args).wait().clone()), [], None
+        )
 
 
 def send(rows: Tensor, to: list[int], from_: list[int]) -> Tensor:

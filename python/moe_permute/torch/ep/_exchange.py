@@ -14,6 +14,7 @@ from moe_permute import _native
 
 from ._agreement import FORMS, check_agreement, check_routing, check_tensor
 from ._chunk import Chunk, Routing, make_chunk
+from ._memory import Lane, fresh_rows
 from ._wire import Bytes, Traffic, Transfer, Wire
 
 
@@ -67,6 +68,7 @@ class ExpertExchange:
         self.dtype, self.probs_dtype = dtype, probs_dtype
         self.form, self.num_chunks = form, num_chunks
         self.traffic = Traffic()
+        self.lanes = Lane(), Lane()
         self.wire = Wire(group)
         check_agreement(self)
 
@@ -138,47 +140,52 @@ class RoutedTokens:
 
     def _arriving(self, tokens: Tensor) -> Iterator[tuple[Chunk, Tensor]]:
         """Send tokens to their experts' ranks, and give those that come here chunk by chunk."""
-        return _pipelined(self._chunks, lambda chunk: self._send(chunk, tokens))
+        return self._pipelined(lambda chunk, lane: self._send(chunk, tokens, lane))
 
-    def _send(self, chunk: Chunk, tokens: Tensor) -> Transfer:
+    def _send(self, chunk: Chunk, tokens: Tensor, lane: Lane) -> Transfer:
         wire, own, traffic = self._exchange.wire, chunk.own, self._exchange.traffic.rows
         mine = tokens[own.tokens]
         if own.ranks is None:
-            return wire.all_gather(mine, chunk.received.counts, traffic)
-        window = (0, own.num_copies)
-        copies, _, _ = _native.permute(
-            mine, own.ranks, None, window, wire.num_ranks, None, False, True
-        )
-        return wire.all_to_all(copies, own.counts, chunk.received.counts, traffic)
+            return wire.all_gather(mine, chunk.received.counts, traffic, lane.incoming)
+        copies = lane.outgoing.rows(own.num_copies, mine)
+        _native.permute(
+            mine, own.ranks, None, (0, own.num_copies), wire.num_ranks,
+            (copies, None, None), False, True,
+        )  # fmt: skip
+        return wire.all_to_all(copies, own.counts, chunk.received.counts, traffic, lane.incoming)
 
-    def _send_partials(self, chunk: Chunk, partials: Tensor, traffic: Bytes) -> Transfer:
-        wire = self._exchange.wire
-        return wire.all_to_all(partials, chunk.received.counts, chunk.own.counts, traffic)
+    def _send_partials(
+        self, chunk: Chunk, partials: Tensor, traffic: Bytes, lane: Lane | None = None
+    ) -> Transfer:
+        wire, incoming = self._exchange.wire, None if lane is None else lane.incoming
+        return wire.all_to_all(partials, chunk.received.counts, chunk.own.counts, traffic, incoming)
 
-    def _collect(self, make_partials: Callable[[Chunk], Tensor]) -> Tensor:
-        """Make each chunk's partial sums, and the tokens' sums of those that come here."""
-        exchange = self._exchange
-        out = torch.empty((self._num_tokens, exchange.hidden_size), dtype=exchange.dtype)
-        traffic = exchange.traffic.partials
-        for chunk, partials in _pipelined(
-            self._chunks, lambda chunk: self._send_partials(chunk, make_partials(chunk), traffic)
-        ):
+    def _collect(self, rows: Tensor, write_partials: Callable[[Chunk, Tensor], Any]) -> Tensor:
+        """Make each chunk's partial sums of `rows`, and the sums of those that come here."""
+        traffic = self._exchange.traffic.partials
+
+        def start(chunk: Chunk, lane: Lane) -> Transfer:
+            partials = lane.outgoing.rows(sum(chunk.received.counts), rows)
+            write_partials(chunk, partials)
+            return self._send_partials(chunk, partials, traffic, lane)
+
+        out = fresh_rows(self._num_tokens, rows)
+        for chunk, partials in self._pipelined(start):
             _add(chunk, partials, out)
         return out
 
-
-def _pipelined(
-    chunks: list[Chunk], start: Callable[[Chunk], Transfer]
-) -> Iterator[tuple[Chunk, Tensor]]:
-    """Start each chunk before the one in front of it is worked on."""
-    under_way: tuple[Chunk, Transfer] | None = None
-    for chunk in chunks:
-        started = chunk, start(chunk)
+    def _pipelined(
+        self, start: Callable[[Chunk, Lane], Transfer]
+    ) -> Iterator[tuple[Chunk, Tensor]]:
+        """Start each chunk before the one in front of it is worked on."""
+        under_way: tuple[Chunk, Transfer] | None = None
+        for c, chunk in enumerate(self._chunks):
+            started = chunk, start(chunk, self._exchange.lanes[c % 2])
+            if under_way is not None:
+                yield under_way[0], under_way[1].wait()
+            under_way = started
         if under_way is not None:
             yield under_way[0], under_way[1].wait()
-        under_way = started
-    if under_way is not None:
-        yield under_way[0], under_way[1].wait()
 
 
 def _add(chunk: Chunk, partials: Tensor, out: Tensor) -> None:
@@ -194,7 +201,7 @@ class _Dispatch(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, tokens: Tensor, routed: RoutedTokens) -> Tensor:
         ctx.routed = routed
-        rows = tokens.new_empty((routed.num_rows, tokens.shape[1]))
+        rows = fresh_rows(routed.num_rows, tokens)
         num_experts = routed._exchange.num_experts
         for chunk, arrived in routed._arriving(tokens):
             received = chunk.received
@@ -207,15 +214,14 @@ class _Dispatch(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, rows_grad: Tensor) -> Any:
-        def partials(chunk: Chunk) -> Tensor:
+        def write_partials(chunk: Chunk, partials: Tensor) -> None:
             received = chunk.received
-            sums, _ = _native.permute_grad(
+            _native.permute_grad(
                 rows_grad[chunk.rows], received.sorted_indices, received.indices.shape[1], None,
-                received.window, None, False, True,
+                received.window, (partials, None), False, True,
             )  # fmt: skip
-            return sums
 
-        return ctx.routed._collect(partials), None
+        return ctx.routed._collect(rows_grad, write_partials), None
 
 
 class _Combine(torch.autograd.Function):
@@ -224,21 +230,21 @@ class _Combine(torch.autograd.Function):
         ctx.routed = routed
         ctx.save_for_backward(rows if ctx.needs_input_grad[1] else None)
 
-        def partials(chunk: Chunk) -> Tensor:
+        def write_partials(chunk: Chunk, partials: Tensor) -> None:
             received = chunk.received
-            return _native.unpermute(
+            _native.unpermute(
                 rows[chunk.rows], received.sorted_indices, received.probs,
-                received.indices.shape[1], received.window, None, False, True,
+                received.indices.shape[1], received.window, partials, False, True,
             )  # fmt: skip
 
-        return routed._collect(partials)
+        return routed._collect(rows, write_partials)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, out_grad: Tensor) -> Any:
         (rows,) = ctx.saved_tensors
         routed: RoutedTokens = ctx.routed
-        rows_grad = out_grad.new_empty((routed.num_rows, out_grad.shape[1]))
+        rows_grad = fresh_rows(routed.num_rows, out_grad)
         small = []
         for chunk, arrived in routed._arriving(out_grad):
             partials = _unpermute_grad(chunk, arrived, rows, rows_grad)

@@ -9,6 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ._memory import Buffer, row_bytes_of
+
 
 @dataclass
 class Bytes:
@@ -54,11 +56,13 @@ class Wire:
         rows = self.all_gather(mine[None], [1] * self.num_ranks, traffic).wait()
         return rows.tolist()
 
-    def all_gather(self, mine: Tensor, counts: list[int], traffic: Bytes) -> Transfer:
+    def all_gather(
+        self, mine: Tensor, counts: list[int], traffic: Bytes, incoming: Buffer | None = None
+    ) -> Transfer:
         """Bring `counts[r]` rows of every rank r to all ranks, one rank's behind another's."""
         mine = mine.contiguous()
-        rows = mine.new_empty((sum(counts), *mine.shape[1:]))
-        row_bytes = _row_bytes(rows)
+        rows = (incoming or Buffer()).rows(sum(counts), mine)
+        row_bytes = row_bytes_of(rows)
         traffic.sent += len(mine) * row_bytes * (self.num_ranks - 1)
         traffic.received += (sum(counts) - len(mine)) * row_bytes
         if len(set(counts)) == 1:
@@ -75,12 +79,16 @@ class Wire:
         return Transfer(rows, works, mine)
 
     def all_to_all(
-        self, outgoing: Tensor, to: list[int], from_: list[int], traffic: Bytes
+        self,
+        outgoing: Tensor,
+        to: list[int],
+        from_: list[int],
+        traffic: Bytes,
+        incoming: Buffer | None = None,
     ) -> Transfer:
         """Send `to[r]` rows to each rank r, and give `from_[r]` rows of each."""
-        outgoing = outgoing.contiguous()
-        rows = outgoing.new_empty((sum(from_), *outgoing.shape[1:]))
-        row_bytes = _row_bytes(rows)
+        rows = (incoming or Buffer()).rows(sum(from_), outgoing)
+        row_bytes = row_bytes_of(rows)
         traffic.sent += (sum(to) - to[self.rank]) * row_bytes
         traffic.received += (sum(from_) - from_[self.rank]) * row_bytes
         work = dist.all_to_all_single(
@@ -91,7 +99,3 @@ class Wire:
 
 def _bytes(rows: Tensor) -> Tensor:
     return rows.view(torch.uint8)
-
-
-def _row_bytes(rows: Tensor) -> int:
-    return rows.shape[1] * rows.element_size()
