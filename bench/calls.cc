@@ -24,8 +24,8 @@ double best_time(int num_batches, int batch, Fn&& fn) {
 }
 
 void run(const BoundCall& call) {
-  const std::vector<char> workspace(call.workspace_bytes());
-  call.run(const_cast<char*>(workspace.data()));
+  std::vector<char> workspace(call.workspace_bytes());
+  call.run(workspace.data());
 }
 
 // All rows of contiguous arrays; probs are float32, indices int32.
