@@ -12,7 +12,7 @@ from pathlib import Path
 
 # How long a whole job may take, and a collective that waits for a rank. Importing PyTorch in eight
 # processes is most of the former.
-JOB_SECONDS = 200
+JOB_SECONDS = 300
 COLLECTIVE_SECONDS = 60
 
 
