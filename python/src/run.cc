@@ -1,5 +1,8 @@
 #include "run.h"
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <cctype>
 #include <string_view>
 
@@ -19,6 +22,26 @@ void replace_word(std::string& message, std::string_view from, std::string_view 
   }
 }
 
+// The interpreter's lock, released for as long as this lives.
+class Released {
+ public:
+  Released() : state_(PyEval_SaveThread()) {}
+  ~Released() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (const abi::__forced_unwind&) {
+      // The process ends, and Python before 3.14 ends threads that wait for the lock by unwinding
+      // their stacks. C++ does not survive that: sleep until the end, as newer versions do.
+      for (;;) pause();
+    }
+  }
+  Released(const Released&) = delete;
+  Released& operator=(const Released&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
 }  // namespace
 
 void rethrow(const InvalidArgument& error, std::span<const Name> names) {
@@ -33,7 +56,7 @@ void run_released(const BoundCall& call) {
   const size_t num_bytes = call.workspace_bytes();
   // Not set to zero. Freed memory of this size stays with the allocator, its pages present.
   const std::unique_ptr<char[]> workspace(num_bytes ? new char[num_bytes] : nullptr);
-  const nb::gil_scoped_release released;
+  const Released released;
   call.run(workspace.get());
 }
 

@@ -1,5 +1,6 @@
 """The interpreter's lock is free while a call runs, and calls may run side by side."""
 
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -79,3 +80,25 @@ def test_threads_are_limited_while_calls_run():
     mp.set_num_threads(3)
     assert mp.num_threads() == 3
     mp.set_num_threads(None)
+
+
+AT_EXIT = """
+import threading, time
+import moe_permute as mp
+import numpy as np
+
+tokens, experts = np.ones((512, 64), np.float32), np.zeros((512, 4), np.int32)
+
+def forever():
+    while True:
+        mp.permute(tokens, experts)
+
+for _ in range(3):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.2)
+"""
+
+
+def test_daemon_threads_do_not_crash_the_end_of_the_process():
+    ended = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
