@@ -84,6 +84,7 @@ void Output::allocate(const Family& family) {
 }
 
 nb::object Output::take() {
+  if (array_.family().kind == Family::Kind::kTorch) mark_written(object_);
   // Only now: the other side may copy.
   return from_dlpack_.is_valid() ? from_dlpack_(object_) : object_;
 }

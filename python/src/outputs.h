@@ -34,8 +34,6 @@ class Output {
   nb::object take();
 
  private:
-  nb::object allocate_memory();
-
   nb::object object_;
   Array array_;
   std::optional<TensorDesc> desc_{};

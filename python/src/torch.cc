@@ -13,6 +13,7 @@ namespace {
 // Found with the first tensor, and never lost again: torch cannot be unloaded.
 std::atomic<PyTypeObject*> tensor_type{nullptr};
 std::atomic<const DLPackExchangeAPI*> exchange_api{nullptr};
+std::atomic<PyObject*> increment_version{nullptr};
 
 const DLPackExchangeAPI* api_of(nb::handle type) {
   const nb::object capsule = nb::getattr(type, "__dlpack_c_exchange_api__", nb::none());
@@ -29,9 +30,13 @@ bool find_torch() {
   const nb::object type = nb::getattr(torch, "Tensor", nb::none());
   if (!PyType_Check(type.ptr())) return false;
   const DLPackExchangeAPI* api = api_of(type);
-  if (!api) return false;
+  nb::object graph = nb::getattr(nb::getattr(torch, "autograd", nb::none()), "graph", nb::none());
+  nb::object increment = nb::getattr(graph, "increment_version", nb::none());
+  // Absent while another thread is still importing torch.
+  if (!api || increment.is_none()) return false;
   exchange_api.store(api, std::memory_order_relaxed);
   // Kept for good, like torch itself.
+  increment_version.store(increment.release().ptr(), std::memory_order_relaxed);
   tensor_type.store(reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr()),
                     std::memory_order_release);
   return true;
@@ -83,6 +88,10 @@ DLTensor view_torch(nb::handle object, const char* name) {
 bool requires_grad(nb::handle object) {
   static PyObject* const kRequiresGrad = interned("requires_grad");
   return is_true(PyObject_GetAttr(object.ptr(), kRequiresGrad));
+}
+
+void mark_written(nb::handle tensor) {
+  nb::handle(increment_version.load(std::memory_order_relaxed))(tensor);
 }
 
 nb::object new_torch(DType dtype, std::span<const int64_t> shape, void*& data) {

@@ -22,6 +22,9 @@ DLTensor view_torch(nb::handle object, const char* name);
 
 bool requires_grad(nb::handle object);
 
+// Tells autograd, which refuses to go back through what has changed since it was saved.
+void mark_written(nb::handle tensor);
+
 // A fresh tensor, its elements not set.
 nb::object new_torch(DType dtype, std::span<const int64_t> shape, void*& data);
 

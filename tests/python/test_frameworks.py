@@ -44,6 +44,19 @@ def test_torch_outputs_in_place(torch):
     check([tensor.numpy() for tensor in out])
 
 
+def test_torch_outputs_that_autograd_saved(torch):
+    """Their gradient would be that of other values: autograd has to know."""
+    rows, sorted_indices = torch.ones(8, 3), torch.zeros(8, dtype=torch.int32)
+    loss = (rows * torch.ones(3, requires_grad=True)).sum()
+    with pytest.raises(ValueError):
+        mp.permute(TOKENS, INDICES, ep_range=(0, 99), out=(rows, sorted_indices, None))
+    assert rows._version == 0
+    mp.permute(TOKENS, INDICES, out=(rows, sorted_indices, None))
+    assert (rows._version, sorted_indices._version) == (1, 1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
 def test_torch_tensor_as_window(torch):
     rows = mp.permute(TOKENS, INDICES, ep_range=torch.tensor([1, 6]))[0]
     np.testing.assert_array_equal(rows, WANTED[0][1:6])
