@@ -1,10 +1,10 @@
-// Benchmarks of PermuteWithEp over shapes.json: time, bytes, and the share of the floor. The index
+// Cases of PermuteWithEp over shapes.json: time, bytes, and the share of the floor. The index
 // stage is timed apart. scripts/bench --op permute_with_ep runs this and prints a table.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
-#include "op_bench.h"
+#include "problems.h"
 #include "routing.h"
 
 namespace moe::bench {
@@ -42,9 +42,7 @@ class PermuteProblem final : public OpProblem {
 };
 
 PermuteProblem::PermuteProblem(const Case& c, Memory& memory)
-    : case_(c),
-      routing_(route(c.routing, c.num_tokens, c.num_experts, c.top_k)),
-      window_(window_of_rank(routing_, c.rank, c.num_ranks)) {
+    : case_(c), routing_(routing_of(c)), window_(window_of_rank(routing_, c.rank, c.num_ranks)) {
   const int64_t row_stride_bytes = c.row_bytes() + c.row_gap_bytes;
   args_.tokens = TensorDesc::strided(c.dtype, {c.num_tokens, c.hidden_size},
                                      {row_stride_bytes / dtype_bytes(c.dtype), 1});
@@ -119,9 +117,9 @@ void PermuteProblem::check(const BoundCall& call) const {
 }
 
 }  // namespace
-}  // namespace moe::bench
 
-int main(int argc, char** argv) {
-  using namespace moe::bench;
-  return bench_main(argc, argv, "permute_with_ep", make_problem<PermuteProblem>);
+std::unique_ptr<OpProblem> permute_with_ep_problem(const Case& c, Memory& memory) {
+  return std::make_unique<PermuteProblem>(c, memory);
 }
+
+}  // namespace moe::bench

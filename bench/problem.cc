@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "problems.h"
 #include "values.h"
 
 namespace moe::bench {
@@ -17,7 +18,7 @@ constexpr int64_t kProbBytes = 4;
 
 Problem::Problem(const Case& the_case, Memory& memory) : the_case_(the_case) {
   const Case& c = the_case_;
-  const Routing routing = route(c.routing, c.num_tokens, c.num_experts, c.top_k);
+  const Routing routing = routing_of(c);
   window_ = window_of_rank(routing, c.rank, c.num_ranks);
   const int64_t num_slots = c.num_tokens * c.top_k,
                 row_stride_bytes = c.row_bytes() + c.row_gap_bytes;
@@ -104,6 +105,10 @@ void Problem::check(const BoundCall& call) const {
     check_token(num_checked == 1 ? 0 : i * (num_tokens - 1) / (num_checked - 1));
   }
   check_probs();
+}
+
+std::unique_ptr<OpProblem> permute_with_ep_grad_problem(const Case& c, Memory& memory) {
+  return std::make_unique<Problem>(c, memory);
 }
 
 }  // namespace moe::bench

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "moe/moe.h"
-#include "op_bench.h"
+#include "op_problem.h"
 #include "routing.h"
 
 namespace moe::bench {

@@ -43,22 +43,31 @@ std::vector<int64_t> choose_experts(const std::vector<double>& cumulative, int64
 
 }  // namespace
 
-Routing route(const std::string& distribution, int64_t num_tokens, int64_t num_experts,
-              int64_t top_k) {
-  std::mt19937_64 random(20240607);
-  const auto cumulative = cumulative_weights(distribution, num_experts, random);
-  const auto experts = choose_experts(cumulative, num_tokens, top_k, random);
+Routing routing_from(std::vector<int32_t> experts, int64_t num_experts) {
   Routing routing;
-  routing.experts.assign(experts.begin(), experts.end());
+  routing.experts = std::move(experts);
   routing.rows_per_expert.resize(static_cast<size_t>(num_experts));
-  for (int64_t expert : experts) ++routing.rows_per_expert[static_cast<size_t>(expert)];
+  for (int32_t expert : routing.experts) ++routing.rows_per_expert[static_cast<size_t>(expert)];
   std::vector<int64_t> next_row(static_cast<size_t>(num_experts));
   std::exclusive_scan(routing.rows_per_expert.begin(), routing.rows_per_expert.end(),
                       next_row.begin(), int64_t{0});
-  for (int64_t expert : experts) {
+  for (int32_t expert : routing.experts) {
     routing.sorted_indices.push_back(static_cast<int32_t>(next_row[static_cast<size_t>(expert)]++));
   }
   return routing;
+}
+
+Routing route(const std::string& distribution, int64_t num_tokens, int64_t num_experts,
+              int64_t top_k, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto cumulative = cumulative_weights(distribution, num_experts, random);
+  const auto experts = choose_experts(cumulative, num_tokens, top_k, random);
+  return routing_from({experts.begin(), experts.end()}, num_experts);
+}
+
+Routing routing_of(const Case& c) {
+  return c.experts.empty() ? route(c.routing, c.num_tokens, c.num_experts, c.top_k)
+                           : routing_from(c.experts, c.num_experts);
 }
 
 EpRange window_of_rank(const Routing& routing, int64_t rank, int64_t num_ranks) {

@@ -15,8 +15,9 @@ struct Case {
   DType dtype;
   std::string rank_name;
   int64_t rank, num_ranks;
-  std::string routing;    // "uniform" or "zipf"
-  int64_t row_gap_bytes;  // between the rows of the input; 0: contiguous
+  std::string routing;             // "uniform" or "zipf"
+  int64_t row_gap_bytes;           // between the rows of the input; 0: contiguous
+  std::vector<int32_t> experts{};  // a routing of one's own: the expert of each slot
 
   int64_t row_bytes() const { return hidden_size * dtype_bytes(dtype); }
   std::string name() const;  // for instance "deepseek-v3/T4096/1of8/uniform/bfloat16"

@@ -10,7 +10,7 @@ namespace moe::bench {
 
 UnpermuteData::UnpermuteData(const Case& c, Memory& memory)
     : case_(c),
-      routing_(route(c.routing, c.num_tokens, c.num_experts, c.top_k)),
+      routing_(routing_of(c)),
       window_(window_of_rank(routing_, c.rank, c.num_ranks)),
       rows_(memory.rows.at_least(num_rows() * row_stride_bytes())),
       probs_(memory.probs.at_least(num_slots() * kProbBytes)),

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "op_bench.h"
+#include "op_problem.h"
 #include "routing.h"
 
 namespace moe::bench {

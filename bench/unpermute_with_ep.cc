@@ -1,10 +1,10 @@
-// Benchmarks of UnpermuteWithEp over shapes.json: time, bytes, and the share of the floor.
+// Cases of UnpermuteWithEp over shapes.json: time, bytes, and the share of the floor.
 // scripts/bench --op unpermute_with_ep runs this and prints a table.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "op_bench.h"
+#include "problems.h"
 #include "unpermute_data.h"
 #include "values.h"
 
@@ -75,9 +75,9 @@ void UnpermuteProblem::check(const BoundCall& call) const {
 }
 
 }  // namespace
-}  // namespace moe::bench
 
-int main(int argc, char** argv) {
-  using namespace moe::bench;
-  return bench_main(argc, argv, "unpermute_with_ep", make_problem<UnpermuteProblem>);
+std::unique_ptr<OpProblem> unpermute_with_ep_problem(const Case& c, Memory& memory) {
+  return std::make_unique<UnpermuteProblem>(c, memory);
 }
+
+}  // namespace moe::bench

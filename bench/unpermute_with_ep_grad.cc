@@ -1,11 +1,11 @@
-// Benchmarks of UnpermuteWithEpGrad, with the gradient of the probs, over shapes.json: time, bytes,
+// Cases of UnpermuteWithEpGrad, with the gradient of the probs, over shapes.json: time, bytes,
 // and the share of the floor. scripts/bench --op unpermute_with_ep_grad runs this and prints a
 // table.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "op_bench.h"
+#include "problems.h"
 #include "unpermute_data.h"
 #include "values.h"
 
@@ -94,9 +94,9 @@ void UnpermuteGradProblem::check(const BoundCall& call) const {
 }
 
 }  // namespace
-}  // namespace moe::bench
 
-int main(int argc, char** argv) {
-  using namespace moe::bench;
-  return bench_main(argc, argv, "unpermute_with_ep_grad", make_problem<UnpermuteGradProblem>);
+std::unique_ptr<OpProblem> unpermute_with_ep_grad_problem(const Case& c, Memory& memory) {
+  return std::make_unique<UnpermuteGradProblem>(c, memory);
 }
+
+}  // namespace moe::bench
