@@ -1,5 +1,7 @@
 #include "cli/input_options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "cli/errors.h"
 #include "files/text.h"
 
@@ -10,7 +12,7 @@ void InputOptions::add(CLI::App& app, bool required) {
                                "Tensors to read: FILE.safetensors (all, by their names), "
                                "FILE.npy (one, by the file's name), a folder of .npy files; "
                                "NAME=FILE.npy or NAME=FILE.safetensors:TENSOR renames");
-  files->type_name("[NAME=]FILE ...");
+  files->type_name("[NAME=]FILE...");
   if (required) files->required();
   app.add_option("--as", as_,
                  "Read a tensor's bytes as a type of the same width, for instance "
@@ -51,8 +53,10 @@ Operands operands_for(const Operator& op, const Inputs& inputs) {
                             input.name, "=FILE.npy or ", input.name, "=FILE.safetensors:TENSOR"));
     }
   }
-  if (const StoredTensor* indices = inputs.find("indices")) {
-    operands["indices"] = operand_of(*indices);
+  // Not read by every operator, but they show top_k, and mistakes are made with them.
+  for (const char* name : {"indices", "probs"}) {
+    const StoredTensor* tensor = inputs.find(name);
+    if (tensor && facts(tensor->dtype).operand) operands.try_emplace(name, operand_of(*tensor));
   }
   return operands;
 }

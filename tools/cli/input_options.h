@@ -1,12 +1,15 @@
 // Options of every verb that reads tensors.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/inputs.h"
 #include "operators/operator.h"
+
+namespace CLI {
+class App;
+}
 
 namespace moe::tools {
 

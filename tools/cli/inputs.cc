@@ -88,7 +88,7 @@ void Inputs::open_safetensors(const std::string& path, const std::string& wanted
     add(name, std::move(tensor), path);
     found = true;
   }
-  if (!found && !one.empty()) throw UsageError(path + ": no tensor \"" + printable(one) + "\"");
+  if (!found && !one.empty()) throw UsageError(text(path, ": no tensor ", quoted(one)));
 }
 
 void Inputs::open_npy(const std::string& path, const std::string& rename) {

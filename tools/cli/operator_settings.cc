@@ -1,15 +1,18 @@
 #include "cli/operator_settings.h"
 
+#include <CLI/CLI.hpp>
+
+#include "cli/ranges.h"
 namespace moe::tools {
 
 void OperatorSettings::add(CLI::App& app) {
   window_.add(app);
   app.add_option("--top-k", top_k_, "Experts per token, where no tensor of the files shows it")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
+      ->check(between(int64_t{1}, int64_t{1} << 31))
       ->type_name("K");
   app.add_option("--rows", rows_,
                  "Rows of permuted outputs: more than the window has are filled with zeros")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 48))
+      ->check(between(int64_t{0}, int64_t{1} << 48))
       ->type_name("N");
   app.add_flag("--wide-indices", wide_indices_, "Write indices as int64 instead of int32");
   app.add_flag("--check-indices", check_indices_,

@@ -1,12 +1,14 @@
 // Options of every verb that plans an operator.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "cli/engine_options.h"
 #include "cli/inputs.h"
 #include "cli/window_options.h"
 #include "operators/operator.h"
+
+namespace CLI {
+class App;
+}
 
 namespace moe::tools {
 

@@ -1,9 +1,12 @@
 #include "cli/program.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <new>
 
 #include "cli/errors.h"
+#include "cli/help.h"
+#include "cli/manual.h"
 #include "cli/verb.h"
 #include "files/file_error.h"
 #include "moe/error.h"
@@ -59,11 +62,17 @@ class Program {
     app_.set_version_flag("--version", "moe-permute " MOE_VERSION);
     app_.footer(kFooter);
     app_.require_subcommand(1);
-    app_.get_formatter()->column_width(34);
+    use_own_help(app_);  // handed on to each verb
     for (const auto& verb : verbs_) add(*verb);
   }
 
   int run(int argc, char** argv) {
+    // For the build: what gets installed beside the program.
+    if (argc == 3 && argv[1] == std::string("--write-manual")) {
+      write_manual(app_, argv[2]);
+      return kOk;
+    }
+    check_verb(argc, argv);
     try {
       app_.parse(argc, argv);
     } catch (const CLI::Success& e) {
@@ -83,6 +92,18 @@ class Program {
     app->add_flag("--json", output_.json, "Print one JSON object instead of text");
     app->add_flag("-q,--quiet", output_.quiet, "Print nothing but errors");
     verb.add_options(*app);
+  }
+
+  void check_verb(int argc, char** argv) const {
+    const std::string given = argc > 1 ? argv[1] : "";
+    std::string names;
+    for (const auto& verb : verbs_) {
+      if (given == verb->name()) return;
+      names += text(names.empty() ? "" : ", ", verb->name());
+    }
+    if (given.starts_with('-')) return;
+    throw UsageError(
+        text("verb: ", given.empty() ? "none given" : quoted(given), ", but needs one of ", names));
   }
 
   int run(Verb& verb) {

@@ -1,12 +1,14 @@
 // One verb of the program.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <memory>
-#include <vector>
+#include <string>
 
 #include "cli/errors.h"
 #include "cli/output.h"
+
+namespace CLI {
+class App;
+}
 
 namespace moe::tools {
 

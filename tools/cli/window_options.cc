@@ -1,9 +1,11 @@
 #include "cli/window_options.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 
 #include "cli/errors.h"
+#include "cli/ranges.h"
 #include "cli/tensor_values.h"
 #include "files/text.h"
 #include "moe/expert_range.h"
@@ -44,6 +46,14 @@ std::vector<int64_t> count(const std::vector<int64_t>& experts,
 }  // namespace
 
 void WindowOptions::add(CLI::App& app) {
+  add_window(app);
+  app.add_option("--num-experts", num_experts_,
+                 "How many experts there are, where the last ones may have no token")
+      ->check(between(int64_t{0}, kMostExperts))
+      ->type_name("E");
+}
+
+void WindowOptions::add_window(CLI::App& app) {
   auto* range = app.add_option("--ep-range", ep_range_,
                                "The window of global rows that this rank owns, for instance "
                                "4096:8192; without a window, all rows");
@@ -53,10 +63,6 @@ void WindowOptions::add(CLI::App& app) {
                  "tokens_per_expert in the files")
       ->type_name("RANK/RANKS")
       ->excludes(range);
-  app.add_option("--num-experts", num_experts_,
-                 "How many experts there are, where the last ones may have no token")
-      ->check(CLI::Range(int64_t{0}, kMostExperts))
-      ->type_name("E");
 }
 
 EpRange parse_range(const std::string& given) {
@@ -83,10 +89,15 @@ std::optional<RankOf> WindowOptions::rank() const {
 }
 
 std::optional<EpRange> WindowOptions::window(const Inputs& inputs) const {
+  return window([&] { return expert_counts(inputs, num_experts_); });
+}
+
+std::optional<EpRange> WindowOptions::window(
+    const std::function<std::vector<int64_t>()>& counts_of) const {
   if (!ep_range_.empty()) return parse_range(ep_range_);
   const auto of = rank();
   if (!of) return {};
-  const std::vector<int64_t> counts = expert_counts(inputs, num_experts_);
+  const std::vector<int64_t> counts = counts_of();
   return ep_range_of_rank(std::span<const int64_t>(counts), of->rank, of->num_ranks);
 }
 

@@ -1,13 +1,17 @@
 // Options that say which rows a rank owns.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/inputs.h"
 #include "moe/tensor.h"
+
+namespace CLI {
+class App;
+}
 
 namespace moe::tools {
 
@@ -18,13 +22,16 @@ struct RankOf {
 class WindowOptions {
  public:
   void add(CLI::App& app);
+  // The same without --num-experts.
+  void add_window(CLI::App& app);
 
   // The window that was asked for, if any; a rank's from `tokens_per_expert` or `indices` of the
   // files. Throws UsageError.
   std::optional<EpRange> window(const Inputs& inputs) const;
+  // The same, with the tokens of each expert from somewhere else.
+  std::optional<EpRange> window(const std::function<std::vector<int64_t>()>& counts) const;
   std::optional<RankOf> rank() const;
   std::optional<int64_t> num_experts() const { return num_experts_; }
-  void set_num_experts(int64_t n) { num_experts_ = n; }
 
  private:
   std::string ep_range_, ep_rank_;

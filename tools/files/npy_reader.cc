@@ -42,7 +42,7 @@ HeaderPlace header_place(std::span<const std::byte> file, const std::string& pat
 
 FileDType dtype_of(const std::string& descr, const std::string& path) {
   if (const DTypeFacts* known = find_npy_dtype(descr)) return known->dtype;
-  const std::string got = "its elements are \"" + printable(descr) + "\"";
+  const std::string got = "its elements are " + quoted(descr);
   if (descr.starts_with('>')) {
     throw FileError(path, got +
                               ", big-endian, but needs little-endian: in NumPy, save "

@@ -28,8 +28,8 @@ std::string npy_path(const std::string& folder, const std::string& name) {
   const bool plain = !name.empty() && name[0] != '.' && name == printable(name) &&
                      name.find('/') == std::string::npos;
   if (!plain) {
-    throw FileError(folder, text("the tensor name \"", printable(name),
-                                 "\" makes no file name: write a .safetensors file instead"));
+    throw FileError(folder, text("the tensor name ", quoted(name),
+                                 " makes no file name: write a .safetensors file instead"));
   }
   return (fs::path(folder) / (name + ".npy")).string();
 }

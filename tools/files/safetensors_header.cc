@@ -48,12 +48,12 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool key(std::string& name) override {
     if (depth_ == 1) {
-      if (!names_.insert(name).second) fail("the name \"" + printable(name) + "\" twice");
+      if (!names_.insert(name).second) fail(text("the name ", quoted(name), " twice"));
       key_ = name;
     } else if (!fields_.insert(name).second) {
-      fail("\"" + printable(name) + "\" twice, " + where());
+      fail(text(quoted(name), " twice, ", where()));
     } else if (!in_metadata_ && name != "dtype" && name != "shape" && name != "data_offsets") {
-      fail("an unknown \"" + printable(name) + "\", " + where());
+      fail(text("an unknown ", quoted(name), ", ", where()));
     }
     field_ = name;
     return true;
@@ -66,7 +66,7 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
     }
     if (field_ != "dtype") fail("a string for its " + field_ + ", " + where());
     const DTypeFacts* known = find_safetensors_dtype(value);
-    if (!known) fail("an unknown dtype \"" + printable(value) + "\", " + where());
+    if (!known) fail(text("an unknown dtype ", quoted(value), ", ", where()));
     header_.entries.back().dtype = known->dtype;
     return true;
   }
@@ -90,9 +90,7 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
   [[noreturn]] void fail(const std::string& problem) const {
     throw FileError(path_, "its header has " + problem);
   }
-  std::string where() const {
-    return depth_ == 0 ? "at its top" : "at \"" + printable(key_) + "\"";
-  }
+  std::string where() const { return depth_ == 0 ? "at its top" : "at " + quoted(key_); }
   bool no_value(const char* what) const { fail(what + (" where none belongs, " + where())); }
 
   void begin_entry() {

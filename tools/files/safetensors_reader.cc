@@ -31,10 +31,10 @@ uint64_t header_size(std::span<const std::byte> file, const std::string& path) {
 void check_size(const SafetensorsEntry& entry, const std::string& path) {
   const auto needed = tensor_bytes(entry.dtype, entry.shape);
   if (needed == entry.end - entry.begin) return;
-  throw FileError(
-      path, text("\"", printable(entry.name), "\" has ", entry.end - entry.begin, " bytes, but ",
-                 facts(entry.dtype).name, " of shape ", shape_text(entry.shape), " needs ",
-                 needed ? std::to_string(*needed) : "no whole number below 2^63"));
+  throw FileError(path,
+                  text(quoted(entry.name), " has ", entry.end - entry.begin, " bytes, but ",
+                       facts(entry.dtype).name, " of shape ", shape_text(entry.shape), " needs ",
+                       needed ? std::to_string(*needed) : "no whole number below 2^63"));
 }
 
 // One after another, from the first byte to the last.
@@ -43,7 +43,7 @@ void check_places(const std::vector<SafetensorsEntry>& entries, int64_t num_byte
   int64_t expected = 0;
   for (const SafetensorsEntry& entry : entries) {
     const std::string range =
-        text("\"", printable(entry.name), "\" lies at [", entry.begin, ", ", entry.end, ")");
+        text(quoted(entry.name), " lies at [", entry.begin, ", ", entry.end, ")");
     if (entry.begin > entry.end) throw FileError(path, range + ", which ends before it begins");
     if (entry.end > num_bytes) {
       throw FileError(path, text(range, ", but only ", num_bytes, " bytes follow the header: is ",

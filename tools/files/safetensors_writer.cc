@@ -37,7 +37,7 @@ bool is_utf8(const std::string& name) {
 
 void check(const StoredTensor& tensor, const nlohmann::ordered_json& header,
            const std::string& path) {
-  const std::string name = "\"" + printable(tensor.name) + "\"";
+  const std::string name = quoted(tensor.name);
   if (!facts(tensor.dtype).safetensors) {
     throw FileError(path, text(name, " has ", facts(tensor.dtype).name,
                                ", which .safetensors lacks: say which type it is with --as"));

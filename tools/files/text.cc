@@ -30,6 +30,17 @@ std::string printable(const std::string& name) {
   return name.size() > kLongestName ? out + "..." : out;
 }
 
+std::string quoted(const std::string& name) { return text('"', printable(name), '"'); }
+
+std::string decimal(double value) {
+  char out[32];
+  std::snprintf(out, sizeof out, "%.2f", value);
+  std::string digits = out;
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (digits.back() == '.') digits.pop_back();
+  return digits;
+}
+
 std::string bytes_text(double bytes) {
   static constexpr const char* kUnits[] = {"bytes", "kB", "MB", "GB", "TB"};
   size_t unit = 0;

@@ -23,6 +23,12 @@ std::string shape_text(std::span<const int64_t> shape);
 // send commands to a terminal.
 std::string printable(const std::string& name);
 
+// The same between quotation marks.
+std::string quoted(const std::string& name);
+
+// With at most two digits behind the point.
+std::string decimal(double value);
+
 // 7340032 as "7.3 MB".
 std::string bytes_text(double bytes);
 

@@ -44,8 +44,8 @@ const Operator& find_operator(const std::string& verb) {
   for (const Operator& op : all_operators()) {
     if (verb == op.verb) return op;
   }
-  throw UsageError("operator: \"" + printable(verb) +
-                   "\", but needs permute, permute-grad, unpermute or unpermute-grad");
+  throw UsageError("operator: " + quoted(verb) +
+                   ", but needs permute, permute-grad, unpermute or unpermute-grad");
 }
 
 const Operand& required(const Operands& operands, const char* name) { return operands.at(name); }

@@ -1,4 +1,6 @@
 // permute, permute-grad, unpermute, unpermute-grad: files in, files out.
+#include <CLI/CLI.hpp>
+
 #include "cli/describe.h"
 #include "cli/input_options.h"
 #include "cli/operator_settings.h"

@@ -1,0 +1,61 @@
+#include "verify/hypothesis.h"
+
+namespace moe::tools {
+
+const std::vector<Hypothesis>& all_hypotheses() {
+  static const std::vector<Hypothesis> hypotheses = {
+      {"zero-signs", "zeros have the other sign", zero_signs},
+      {"never-written", "nothing was written, or everything was cleared", never_written},
+      {"window-off-by-one", "the window is off by one", window_off_by_one},
+      {"window-off-by-one", "the window is off by one", gather_window},
+      {"wrong-rank", "the window is another rank's", window_of_other_rank},
+      {"wrong-rank", "the window is another rank's", gather_other_rank},
+      {"window-ignored", "the window is ignored", window_ignored},
+      {"window-ignored", "the window is ignored", gather_window_ignored},
+      {"window-times-top-k", "the window is multiplied or divided by top_k", window_times_top_k},
+      {"window-times-top-k", "the window is multiplied or divided by top_k",
+       gather_window_times_top_k},
+      {"rows-times-top-k", "the number of rows is multiplied by top_k", padded_by_top_k},
+      {"rows-times-top-k", "the number of rows is multiplied by top_k", rows_times_top_k},
+      {"padded-buffer", "the buffer has more rows than the window", padded_buffer},
+      {"padded-buffer", "rows past the window are read", padding_read},
+      {"begin-not-subtracted", "the window's begin is not subtracted", begin_not_subtracted},
+      {"rows-wrap", "rows before the window wrap around", rows_outside_wrap},
+      {"rows-clamped", "rows outside the window are clamped into it", rows_outside_clamped},
+      {"argsort-not-inverse", "argsort and its inverse are confused", argsort_for_inverse},
+      {"argsort-not-inverse", "argsort and its inverse are confused", gather_argsort},
+      {"window-indices", "sorted_indices are made for the window alone", indices_of_window},
+      {"slots-transposed", "slots are laid out as [K, T]", slots_transposed},
+      {"slots-transposed", "slots are laid out as [K, T]", gather_slots_transposed},
+      {"wrong-token", "a slot's token or prob is found wrongly", gather_wrong_tokens},
+      {"not-permuted", "the permutation is missing", gather_not_permuted},
+      {"descending-experts", "experts are sorted downwards", gather_descending},
+      {"unrouted-not-last", "slots that are not routed do not come last", gather_unrouted_first},
+      {"unstable-sort", "the sort is not stable", gather_unstable},
+      {"one-slot-only", "rows of a token are not added", one_slot_only},
+      {"probs-not-applied", "probs are not applied", probs_not_applied},
+      {"probs-applied", "probs are applied where they should not", probs_applied},
+      {"probs-applied-twice", "probs are applied twice", probs_applied_twice},
+      {"probs-normalized", "probs are normalized", probs_normalized},
+      {"probs-by-row", "probs are looked up by row", probs_by_row},
+      {"probs-transposed", "probs are laid out as [K, T]", probs_transposed},
+      {"mean-not-sum", "the sum is divided", means},
+      {"narrow-sums", "top-k is added in the narrow type instead of float32", narrow_sums},
+      {"rounded-products", "products are rounded before they are added", rounded_products},
+      {"rounded-probs", "probs have lost precision", probs_rounded},
+      {"cut-results", "results are cut instead of rounded", cut_results},
+      {"other-order", "slots are added in another order", other_order},
+      {"fused-sums", "multiply and add are fused", fused_sums},
+      {"wide-sums", "sums are taken in float64", wide_sums},
+      {"other-dot-order", "probs_grad is added in another order or precision", plain_dot},
+      {"narrow-sums", "sums are taken in the narrow type instead of float32", narrow_dot},
+      {"matrix-transposed", "the matrix is transposed", matrix_transposed},
+      {"tokens-left-out", "tokens without a row are missing", tokens_left_out},
+      {"other-dtype", "the result has another dtype", other_dtype},
+      {"subnormals-flushed", "subnormal numbers are flushed to zero", subnormals_flushed},
+      {"constant-factor", "the result is scaled", constant_factor},
+  };
+  return hypotheses;
+}
+
+}  // namespace moe::tools
