@@ -1,0 +1,240 @@
+"""Broken and hostile files, wrong arguments: one line, a code, no partial file, no crash."""
+
+import json
+import os
+import struct
+
+import numpy as np
+import pytest
+import tensors
+
+
+def header_file(moe, header, data=b"", name="x.safetensors"):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    (moe.folder / name).write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return name
+
+
+def entry(begin=0, end=4, dtype="F32", shape=(1,)):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
+
+
+BODY = b'{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+
+
+def sized(number):
+    return b'{"a":%s}' % BODY.replace(b"[1]", b"[%d]" % number)
+
+
+HEADERS = {
+    "overlap": ({"a": entry(0, 8, shape=(2,)), "b": entry(4, 8)}, b"\0" * 8, "overlaps"),
+    "hole": ({"a": entry(0, 4), "b": entry(8, 12)}, b"\0" * 12, "leaves a hole"),
+    "hole at the start": ({"a": entry(4, 8)}, b"\0" * 8, "leaves a hole"),
+    "past the end": ({"a": entry(0, 4)}, b"\0" * 3, "cut off"),
+    "bytes behind": ({"a": entry(0, 4)}, b"\0" * 5, "1 bytes follow the last tensor"),
+    "backwards": ({"a": entry(4, 0)}, b"\0" * 4, "ends before it begins"),
+    "size": ({"a": entry(0, 4, shape=(2,))}, b"\0" * 4, "needs 8"),
+    "overflow": ({"a": entry(0, 4, shape=(2**62, 2**62))}, b"\0" * 4, "below 2^63"),
+    "overflow hidden by 0": ({"a": entry(0, 4, shape=(2**62, 2**62, 0))}, b"\0" * 4, "below 2^63"),
+    "half bytes": ({"a": entry(0, 1, "F4", (3,))}, b"\0", "no whole number"),
+    "dtype": ({"a": entry(dtype="F31")}, b"\0" * 4, 'unknown dtype "F31"'),
+    "huge number": (sized(2**64 - 1), b"\0" * 4, "past 2^63"),
+    "huger number": (sized(10**23), b"\0" * 4, "fraction"),
+    "negative": ({"a": entry(shape=(-1,))}, b"\0" * 4, "negative number"),
+    "fraction": ({"a": entry(shape=(1.5,))}, b"\0" * 4, "fraction"),
+    "missing": ({"a": {"dtype": "F32", "shape": [1]}}, b"\0" * 4, "all three"),
+    "unknown": ({"a": entry() | {"x": 1}}, b"\0" * 4, "unknown"),
+    "three offsets": ({"a": entry() | {"data_offsets": [0, 1, 4]}}, b"\0" * 4, "not two numbers"),
+    "twice": (b'{"a":%s,"a":%s}' % (BODY, BODY), b"\0" * 4, "twice"),
+    "field twice": (b'{"a":{"dtype":"F32",%s}' % BODY[1:] + b"}", b"\0" * 4, "twice"),
+    "metadata number": ({"__metadata__": {"a": 1}}, b"", "number where none belongs"),
+    "metadata deep": ({"__metadata__": {"a": {}}}, b"", "objects within"),
+    "list": (b"[]", b"", "does not begin with {"),
+    "null": (b'{"a":null}', b"", "null where none belongs"),
+    "string": (b'{"a":"b"}', b"", "string where none belongs"),
+    "no json": (b'{"a', b"", "no valid JSON"),
+    "behind json": (b"{}x", b"", "no valid JSON"),
+    "no utf-8": (b'{"\xff\xfe":%s}' % BODY, b"\0" * 4, "no valid JSON"),
+    "deep lists": (b'{"a":' + b"[" * 100000, b"", "list where none belongs"),
+    "deep objects": (b'{"a":' * 100000, b"", "unknown"),
+    "deep offsets": (b'{"a":{"shape":' + b"[" * 100000, b"", "list where none belongs"),
+    "dtype list": (b'{"a":{"dtype":["F32"]}}', b"", "no dtype but a list"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HEADERS)
+def test_safetensors_headers(moe, what):
+    header, data, words = HEADERS[what]
+    name = header_file(moe, header, data)
+    message = moe.fails(3, "tensors", name, "-o", "out.safetensors")
+    assert message.startswith("error: x.safetensors: ") and words in message, message
+    assert len(message) < 400
+    assert moe.files() == ["x.safetensors"]
+
+
+def test_safetensors_lengths(moe):
+    x = moe.folder / "x.safetensors"
+    for content, words in (
+        (b"", "0 bytes"),
+        (b"1234567", "7 bytes"),
+        (struct.pack("<Q", 1000) + b"{}", "cut off"),
+        (struct.pack("<Q", 2**63), "the format allows"),
+        (struct.pack("<Q", 100_000_001) + b"{}", "the format allows"),
+        (struct.pack("<Q", 0), "does not begin with {"),
+    ):
+        x.write_bytes(content)
+        assert words in moe.fails(3, "tensors", "x.safetensors")
+    # What the format allows: spaces behind the JSON, no tensor at all, an empty one anywhere.
+    for header in (b"{}", b"{}    ", b'{"__metadata__":{"format":"pt"}}'):
+        moe.ok("tensors", header_file(moe, header))
+    moe.ok("tensors", header_file(moe, {"a": entry(0, 4), "b": entry(4, 4, shape=(0,))}, b"\0" * 4))
+
+
+def test_a_names_control_characters_stay_off_the_terminal(moe):
+    header_file(moe, {"\x1b[2Jx\n": entry()}, b"\0" * 4)
+    result = moe.ok("tensors", "x.safetensors")
+    assert "\x1b" not in result.out and "\\x1b[2Jx\\x0a [1] float32" in result.out
+    assert moe.json("tensors", "x.safetensors")["tensors"][0]["name"] == "\x1b[2Jx\n"
+    message = moe.fails(3, "tensors", "x.safetensors", "-o", "out/")
+    assert "makes no file name" in message and "\x1b" not in message
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "/tmp/x", ".x", "", ".."])
+def test_names_do_not_leave_the_folder(moe, name):
+    header_file(moe, {name: entry()}, b"\0" * 4)
+    assert "makes no file name" in moe.fails(3, "tensors", "x.safetensors", "-o", "out/")
+    assert [f for f in moe.files() if f.endswith(".npy")] == []
+
+
+NPY = {
+    "big-endian": (lambda: tensors.npy_bytes(np.arange(3, dtype=">f4")), "big-endian"),
+    "objects": (lambda: tensors.npy_bytes(np.array([{}]), allow_pickle=True), "Python objects"),
+    "structured": (lambda: tensors.npy_bytes(np.zeros(2, [("a", "<f4")])), "structured dtype"),
+    "text": (lambda: tensors.npy_bytes(np.array(["a"])), "needs booleans"),
+    "complex128": (lambda: tensors.npy_bytes(np.zeros(2, complex)), "needs booleans"),
+    "time": (lambda: tensors.npy_bytes(np.zeros(2, "datetime64[s]")), "needs booleans"),
+    "version 4": (lambda: b"\x93NUMPY\x04\0" + tensors.npy_bytes(np.zeros(2))[8:], "version 4"),
+    "version 0": (lambda: b"\x93NUMPY\x00\0" + tensors.npy_bytes(np.zeros(2))[8:], "version 0"),
+    "cut in magic": (lambda: b"\x93NUM", "does not begin as"),
+    "cut in length": (lambda: tensors.npy_bytes(np.zeros(2))[:9], "ends within"),
+    "cut in header": (lambda: tensors.npy_bytes(np.zeros(2))[:40], "ends within"),
+    "cut in data": (lambda: tensors.npy_bytes(np.zeros(2))[:-1], "15 bytes of data"),
+    "more data": (lambda: tensors.npy_bytes(np.zeros(2)) + b"x", "17 bytes of data"),
+    "long header": (lambda: b"\x93NUMPY\x02\x00\xff\xff\xff\x7f", "at most 65536"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", NPY)
+def test_npy_files(moe, what):
+    make, words = NPY[what]
+    (moe.folder / "x.npy").write_bytes(make())
+    message = moe.fails(3, "tensors", "x.npy", "-o", "y.npy")
+    assert message.startswith("error: x.npy: ") and words in message, message
+    assert moe.files() == ["x.npy"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "", "{}", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': 1, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': 3}",
+        "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} {}",
+        "{'descr': __import__('os'), 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f4, 'fortran_order': False, 'shape': (1,)",
+        "{'descr': '\x1b[2J', 'fortran_order': False, 'shape': (1,)}",
+    ],
+)  # fmt: skip
+def test_npy_headers(moe, header):
+    text = header.encode()
+    (moe.folder / "x.npy").write_bytes(
+        b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + b"\0" * 4
+    )
+    message = moe.fails(3, "tensors", "x.npy")
+    assert "\x1b" not in message and len(message) < 400
+
+
+def test_paths(moe):
+    os.mkfifo(moe.folder / "pipe.npy")
+    (moe.folder / "empty").mkdir()
+    (moe.folder / "text.txt").write_text("hello")
+    assert "No such file" in moe.fails(3, "tensors", "nothing.npy")
+    assert "no regular file" in moe.fails(3, "tensors", "pipe.npy")
+    assert "no regular file" in moe.fails(3, "tensors", "x=/dev/zero")
+    assert "without .npy files" in moe.fails(2, "tensors", "empty")
+    assert "neither .safetensors nor .npy" in moe.fails(3, "tensors", "text.txt")
+    tensors.save(moe.folder / "a.safetensors", a=np.zeros(2, np.float32), b=np.zeros(2, np.float32))
+    assert "needs to end in" in moe.fails(3, "tensors", "a.safetensors", "-o", "out.bin")
+    assert "a .npy file holds one" in moe.fails(3, "tensors", "a.safetensors", "-o", "out.npy")
+    assert "cannot be written" in moe.fails(
+        3, "tensors", "a.safetensors", "-o", "no/out.safetensors"
+    )
+    assert "no regular file" in moe.fails(3, "tensors", "a.safetensors:a", "-o", "pipe.npy")
+
+
+WRONG = [
+    ("", "verb: none given, but needs one of permute, "),
+    ("frobnicate", 'verb: "frobnicate", but needs one of'),
+    ("permute", "files is required"),
+    ("permute a.safetensors", "--output is required"),
+    ("permute a.safetensors -o o.safetensors --frob", "--frob"),
+    ("permute a.safetensors -o o.safetensors", "tokens: missing, the files hold x"),
+    ("permute tokens=a.safetensors indices=a.safetensors -o o.safetensors", "dtype float32"),
+    ("permute-grad b.safetensors -o o.safetensors --ep-range 1-2", "needs BEGIN:END"),
+    ("permute-grad b.safetensors -o o.safetensors --ep-rank 8/8", "0 <= RANK < RANKS"),
+    ("permute-grad b.safetensors -o o.safetensors --ep-rank 1/8 --ep-range 1:2", "--ep-ra"),
+    ("permute-grad b.safetensors -o o.safetensors --top-k 0", "--top-k"),
+    ("permute-grad b.safetensors -o o.safetensors --top-k x", "--top-k"),
+    ("tensors a.safetensors --as y=int32", "needs NAME=DTYPE with one of x"),
+    ("tensors a.safetensors --as x=int64", "its elements have 32 bits"),
+    ("tensors a.safetensors --as x=int33", "no such type"),
+    ("gen -o o.safetensors --shape gpt-9", "needs one of mixtral-8x7b, deepseek-v3"),
+    ("gen -o o.safetensors --top-k 9", "there are 8"),
+    ("gen -o o.safetensors --dtype int32", "needs float32, float16"),
+    ("gen -o o.safetensors --routing empty-rank", "say which rank"),
+    ("gen -o o.safetensors --tensor x=f32:3", "needs NAME=DTYPE:AxB"),
+    ("gen -o o.safetensors --tensor x=float32:3x", "its shape needs"),
+    ("gen -o o.safetensors --tensor x=float4:3", "no whole number of bytes"),
+    ("gen -o o.safetensors --ep-range 5:99999", "needs 0 <= BEGIN <= END"),
+    ("verify sort a.safetensors --against a.safetensors", "needs permute, permute-grad"),
+    ("explain permute --kernel AVX9", "AVX9"),
+    ("bench --dtype float64", "is not measured"),
+    ("plot a.safetensors -o p.svg", "needs indices or tokens_per_expert"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG)
+def test_wrong_use(moe, arguments, words):
+    x = np.zeros((2, 2), np.float32)
+    tensors.save(moe.folder / "a.safetensors", x=x)
+    indices = np.arange(2, dtype=np.int32)
+    tensors.save(moe.folder / "b.safetensors", permuted_tokens_grad=x, sorted_indices=indices)
+    assert words in moe.fails(2, *arguments.split())
+    assert moe.files() == ["a.safetensors", "b.safetensors"]
+
+
+def test_errors_in_json(moe):
+    report = moe.run("tensors", "nothing.npy", "--json")
+    assert report.code == 3 and report.json["exit_code"] == 3
+    assert report.err == f"error: {report.json['error']}\n"
+
+
+def test_a_window_that_does_not_fit_is_the_librarys_message(moe):
+    moe.ok("gen", "--for", "permute-grad", "--ep-range", "0:4", "-o", "in.safetensors")
+    message = moe.fails(
+        2,
+        "permute-grad",
+        "in.safetensors",
+        "--top-k",
+        2,
+        "--ep-range",
+        "0:5",
+        "-o",
+        "o.safetensors",
+    )
+    assert message == "error: permuted_tokens_grad: 4 rows, but the range [0, 5) needs at least 5"
+    assert moe.files() == ["in.safetensors"]
