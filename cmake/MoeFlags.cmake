@@ -9,9 +9,9 @@ target_compile_options(moe_flags INTERFACE
 if(MOE_SANITIZE)
   target_compile_options(moe_flags INTERFACE
     -fsanitize=${MOE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  # Instrumented code makes GCC see uninitialised values that are not there.
+  # Instrumented code makes GCC see uninitialised values and overlapping strings that are not there.
   target_compile_options(moe_flags INTERFACE
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+    "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-restrict>")
   target_link_options(moe_flags INTERFACE -fsanitize=${MOE_SANITIZE})
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)
