@@ -73,7 +73,10 @@ class Moe:
 
 @pytest.fixture
 def moe(tmp_path):
-    return Moe(tmp_path)
+    yield Moe(tmp_path)
+    for file in tmp_path.glob("*.safetensors"):
+        if file.is_file() and file.stat().st_size > 10_000_000:
+            file.unlink()  # pytest would keep it for three runs
 
 
 @pytest.fixture(scope="session")
