@@ -32,10 +32,11 @@ struct Job {
 // The expected number of other ranks that own one of a token's experts, of which it names K
 // different ones of E, all equally likely.
 double expected_copies(int64_t top_k, int num_ranks) {
+  const int64_t elsewhere = kNumExperts - kNumExperts / num_ranks;
   double none = 1;  // of one rank's experts is named
   for (int64_t k = 0; k < top_k; ++k) {
-    none *= std::max(0.0, static_cast<double>(kNumExperts - kNumExperts / num_ranks - k)) /
-            static_cast<double>(kNumExperts - k);
+    none *=
+        std::max(0.0, static_cast<double>(elsewhere - k)) / static_cast<double>(kNumExperts - k);
   }
   return (num_ranks - 1) * (1 - none);
 }
