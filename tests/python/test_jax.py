@@ -236,6 +236,18 @@ def test_a_traced_window_that_does_not_fit(window, words):
         (ValueError, "probs", lambda t, i, p: moe_token_permute(t, i, p[:, :2])),
         (ValueError, "capacity", lambda t, i, p: moe_token_permute(t, i, capacity=-1)),
         (TypeError, "capacity", lambda t, i, p: moe_token_permute(t, i, capacity=2.0)),
+        (ValueError, "capacity", lambda t, i, p: moe_token_permute(t, i, capacity=2**62)),
+        (ValueError, "indices", lambda t, i, p: moe_token_permute(t, i[:, :0])),
+        (ValueError, "num_experts", lambda t, i, p: moe_token_permute(t, i, num_experts=-5)),
+        (ValueError, "num_experts", lambda t, i, p: moe_token_permute(t, i, num_experts=2**70)),
+        (TypeError, "num_experts", lambda t, i, p: moe_token_permute(t, i, num_experts="4")),
+        (ValueError, "probs", lambda t, i, p: moe_token_unpermute(t, SORTED, p[:, :0])),
+        (TypeError, "restore_shape", lambda t, i, p: moe_token_unpermute(t, i[0], restore_shape=5)),
+        (
+            TypeError,
+            "restore_shape",
+            lambda t, i, p: moe_token_unpermute(t, SORTED, p, restore_shape=()),
+        ),
         (
             ValueError,
             "capacity",

@@ -31,6 +31,22 @@ def check_float64(name: str, array: jax.Array, tokens: jax.Array) -> None:
         )
 
 
+def check_num_experts(num_experts: Any) -> None:
+    """Refuse what is no static int that the operator takes."""
+    if num_experts is None:
+        return
+    if isinstance(num_experts, bool) or not isinstance(num_experts, int):
+        raise TypeError(f"num_experts: a {type(num_experts).__name__}, but needs a static int")
+    if not 0 <= num_experts <= 2**31:
+        raise ValueError(f"num_experts: {num_experts}, but needs 0 to 2^31")
+
+
+def check_top_k(name: str, array: jax.Array) -> None:
+    """Refuse tokens without experts."""
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise ValueError(f"{name}: shape {array.shape}, but needs at least one expert per token")
+
+
 def check_restore_shape(restore_shape: Sequence[int], wanted: tuple[int, int]) -> None:
     """Refuse another shape than that of the tokens."""
     if tuple(restore_shape) != wanted:
@@ -39,6 +55,10 @@ def check_restore_shape(restore_shape: Sequence[int], wanted: tuple[int, int]) -
 
 def num_tokens_of(num_slots: int, probs: Any, restore_shape: Sequence[int] | None) -> int:
     """Give T: of probs, else of restore_shape, else a token for each slot."""
+    if restore_shape is not None and (
+        not isinstance(restore_shape, tuple | list) or len(restore_shape) != 2
+    ):
+        raise TypeError(f"restore_shape: {restore_shape!r}, but needs (num_tokens, hidden_size)")
     if probs is not None:
         return int(probs.shape[0])
     if restore_shape is None:
@@ -85,6 +105,15 @@ def rows_of(capacity: int | None, ep_range: Any, num_slots: int) -> int:
     if capacity < 0:
         raise ValueError(f"capacity: {capacity}, but needs 0 or more")
     return capacity
+
+
+def check_rows(num_rows: int, tokens: jax.Array) -> None:
+    """Refuse rows whose bytes no int of 64 bits counts: XLA ends the process over them."""
+    row_bytes = max(tokens.shape[1], 1) * tokens.dtype.itemsize
+    if num_rows * row_bytes >= 2**63:
+        raise ValueError(
+            f"capacity: {num_rows} rows of {row_bytes} bytes, but needs fewer than 2^63 bytes"
+        )
 
 
 def window_of(ep_range: Any) -> jax.Array | None:

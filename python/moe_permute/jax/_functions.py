@@ -13,7 +13,10 @@ from ._arguments import (
     INTS,
     check,
     check_float64,
+    check_num_experts,
     check_restore_shape,
+    check_rows,
+    check_top_k,
     num_tokens_of,
     rows_of,
     top_k_of,
@@ -68,6 +71,8 @@ def moe_token_permute(
     """
     check("tokens", tokens, FLOATS, (2,))
     check("indices", indices, INTS, (1, 2))
+    check_top_k("indices", indices)
+    check_num_experts(num_experts)
     top_k = 1 if indices.ndim == 1 else indices.shape[1]
     if indices.shape[0] != tokens.shape[0]:
         raise ValueError(f"indices: {indices.shape[0]} tokens, but needs {tokens.shape[0]}")
@@ -78,6 +83,7 @@ def moe_token_permute(
             raise ValueError(f"probs: shape {probs.shape}, but needs that of indices")
         probs = jnp.reshape(probs, (tokens.shape[0], top_k))
     rows = rows_of(capacity, ep_range, indices.size)
+    check_rows(rows, tokens)
     window = window_of(ep_range)
     static = (top_k, rows, -1 if num_experts is None else num_experts)
     return permute(static, tokens, jnp.reshape(indices, (-1, top_k)), probs, window)
@@ -125,6 +131,7 @@ def moe_token_unpermute(
     num_slots = sorted_indices.shape[0]
     if probs is not None:
         check("probs", probs, FLOATS, (2,))
+        check_top_k("probs", probs)
         check_float64("probs", probs, permuted_tokens)
         if probs.size != num_slots:
             raise ValueError(f"probs: {probs.size} slots, but sorted_indices has {num_slots}")
