@@ -245,6 +245,9 @@ def test_meta_tensors_are_checked_too():
             moe_token_permute(tokens, indices, **keywords)
     with pytest.raises(ValueError, match="indices"):
         moe_token_permute(tokens, indices[:2])
+    no_experts = torch.empty(4, 0, device="meta")
+    with pytest.raises(ValueError, match="top_k: 0, but needs at least 1"):
+        moe_token_unpermute(tokens, indices.flatten()[:0].int(), no_experts)
 
 
 def test_other_devices_are_named():

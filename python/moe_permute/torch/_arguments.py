@@ -174,6 +174,11 @@ def needs_shape(name: str, tensor: Tensor, *sizes: int | None) -> None:
             torch._check_value(got == size, message)
 
 
+def tokens_of_slots(sorted_indices: Tensor, top_k: int) -> int:
+    torch._check_value(top_k >= 1, lambda: f"top_k: {top_k}, but needs at least 1")
+    return sorted_indices.shape[0] // top_k
+
+
 def rows_of_window(ep_range: Sequence[int], num_slots: int) -> int:
     begin, end = ep_range
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from moe_permute import _native
 
-from ._arguments import Window, needs_shape, rows_of_window
+from ._arguments import Window, needs_shape, rows_of_window, tokens_of_slots
 from ._operator import Operator
 
 Tensors = tuple[Tensor, Tensor | None]
@@ -119,7 +119,7 @@ def _permute_grad_fake(
 ) -> Tensors:
     needs_shape("permuted_tokens_grad", rows_grad, None, None)
     needs_shape("sorted_indices", sorted_indices, None)
-    num_tokens = sorted_indices.shape[0] // top_k
+    num_tokens = tokens_of_slots(sorted_indices, top_k)
     tokens_grad = rows_grad.new_empty((num_tokens, rows_grad.shape[1]))
     if probs_grad is None:
         return tokens_grad, None
@@ -178,7 +178,7 @@ def _unpermute_fake(
 ) -> Tensor:
     needs_shape("permuted_tokens", rows, None, None)
     needs_shape("sorted_indices", sorted_indices, None)
-    num_tokens = sorted_indices.shape[0] // top_k
+    num_tokens = tokens_of_slots(sorted_indices, top_k)
     if probs is not None:
         needs_shape("probs", probs, num_tokens, top_k)
     return rows.new_empty((num_tokens, rows.shape[1]))
