@@ -2,6 +2,7 @@
 // back, and sums of rows over one or several vectors. No include guard of the usual kind: Highway
 // includes this file again for each target.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -166,7 +167,7 @@ struct Lanes<F16> {
 // A weight whose NaN ends in zeros: the product with a bfloat16 number then ends in 16 of them.
 template <class Number>
 HWY_INLINE Number narrow_nan(Number weight) {
-  return weight == weight ? weight : std::numeric_limits<Number>::quiet_NaN();
+  return std::isnan(weight) ? std::numeric_limits<Number>::quiet_NaN() : weight;
 }
 
 // The weight of rows that are summed as they are; other rows have weights of the accumulators'

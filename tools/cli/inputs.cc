@@ -36,9 +36,7 @@ Argument split(const std::string& argument) {
   return parts;
 }
 
-bool is_npy(std::span<const std::byte> file) {
-  return file.size() >= 1 && file[0] == std::byte{0x93};
-}
+bool is_npy(std::span<const std::byte> file) { return !file.empty() && file[0] == std::byte{0x93}; }
 
 // The one that `rename` means.
 std::string only_name(const std::vector<StoredTensor>& tensors, const std::string& rename,

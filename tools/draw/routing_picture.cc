@@ -73,9 +73,12 @@ class Picture {
 
   // One behind the experts of each rank, every second one darker.
   void bands() {
+    const auto first_expert = [&](int64_t rank) {
+      return rank * routing_.num_experts / num_ranks_;
+    };
     for (int64_t rank = 0; rank < num_ranks_; ++rank) {
-      const double begin = x_of(static_cast<double>(rank * routing_.num_experts / num_ranks_));
-      const double end = x_of(static_cast<double>((rank + 1) * routing_.num_experts / num_ranks_));
+      const double begin = x_of(static_cast<double>(first_expert(rank)));
+      const double end = x_of(static_cast<double>(first_expert(rank + 1)));
       const EpRange window = window_of(routing_, rank, num_ranks_);
       svg_.tooltip_rect(begin, kTop - 4, end - begin, kBars + 4, rank % 2 ? "card" : "band",
                         text("rank ", rank, ": rows [", window.begin, ", ", window.end, ")"));
