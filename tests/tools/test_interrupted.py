@@ -75,7 +75,11 @@ def test_an_unwritable_place(moe):
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)
 def test_signals(moe, which):
     (moe.folder / "x.safetensors").write_bytes(b"what was there before")
-    run = subprocess.Popen(moe.command(*big(moe)), cwd=moe.folder, stderr=subprocess.PIPE)
+    # A shell lets what it runs in the background ignore Ctrl-C.
+    run = subprocess.Popen(
+        moe.command(*big(moe)), cwd=moe.folder, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(which, signal.SIG_DFL),
+    )  # fmt: skip
     deadline = time.monotonic() + 60
     while len(moe.files()) < 2 and run.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
