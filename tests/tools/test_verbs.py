@@ -304,7 +304,7 @@ def test_man_page(program):
     assert done.returncode == 0 and done.stderr == ""
     # Bold is a sequence for the terminal, or a letter struck over itself.
     plain = re.sub("\x1b\\[[0-9;]*m|.\b", "", done.stdout)
-    assert "moe-permute verify OPERATOR" in plain
+    assert "moe-permute verify OPERATOR" in " ".join(plain.split())
 
 
 def complete(program, *words):
