@@ -19,10 +19,11 @@ def examples(page):
         yield "\n" * text[: block.start(1)].count("\n") + block[1]
 
 
-@pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not here")
 @pytest.mark.parametrize(("name", "least"), [("torch.md", 4), ("compat.md", 2)])
 def test_examples_of_the_page_run(name, least, tmp_path):
     page, variables = DOCS / name, {}
+    if not page.exists():
+        pytest.skip("the documentation is not here")
     found = list(examples(page))
     assert len(found) >= least
     for code in found:
