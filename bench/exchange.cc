@@ -1,6 +1,6 @@
 // What moe::mpi moves and takes, against its model (docs/scaling.md):
 //
-//   mpirun -n 4 bench_exchange [num_tokens per rank [hidden_size [top_k]]]
+//   mpirun -n 4 bench_exchange [num_tokens per rank [hidden_size [top_k, a power of two]]]
 //
 // Each line is one form with one number of chunks: bytes of rows that a rank sends in one dispatch,
 // measured and expected, and the median time of a forward and of a backward without experts.
@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "measure.h"
 #include "moe/mpi.h"
 #include "routing.h"
 
@@ -56,8 +57,15 @@ double median_seconds(const Work& work) {
     MPI_Barrier(MPI_COMM_WORLD);
     seconds.push_back(MPI_Wtime() - start);
   }
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
+  return moe::bench::median(seconds);
+}
+
+// Every expert gives back what it got, and the weights of a token's slots add up to 1: the tokens
+// come back, and so do their gradients.
+void require_same(const std::vector<uint16_t>& got, const std::vector<uint16_t>& want) {
+  if (got == want) return;
+  std::fprintf(stderr, "wrong answer\n");
+  MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
 void measure(const Job& job, ExchangeForm form, int64_t num_chunks) {
@@ -85,15 +93,13 @@ void measure(const Job& job, ExchangeForm form, int64_t num_chunks) {
     routed.dispatch(tokens.data(), rows.data());
     routed.combine(rows.data(), out.data());
   });
-  // Every expert gives back what it got, and the weights of a token's slots add up to 1.
-  if (out != tokens) {
-    std::fprintf(stderr, "wrong answer\n");
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
+  require_same(out, tokens);
+  std::fill(out.begin(), out.end(), uint16_t{0});
   const double backward = median_seconds([&] {
     routed.combine_backward(tokens.data(), rows.data(), rows_grad.data(), probs_grad.data());
     routed.dispatch_backward(rows_grad.data(), out.data());
   });
+  require_same(out, tokens);
   if (job.rank != 0) return;
   const bool gathers = form == ExchangeForm::kAllGather;
   const double copies = gathers ? job.size - 1 : expected_copies(job.top_k, job.size);

@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=1024, help="of each rank")
     parser.add_argument("--hidden", type=int, default=2048)
     parser.add_argument("--experts", type=int, default=64)
-    parser.add_argument("--top-k", type=int, default=8)
+    parser.add_argument("--top-k", type=int, default=8, help="a power of two")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <span>
 #include <stdexcept>
+
+#include "moe/expert_range.h"
 
 namespace moe::bench {
 namespace {
@@ -71,13 +74,7 @@ Routing routing_of(const Case& c) {
 }
 
 EpRange window_of_rank(const Routing& routing, int64_t rank, int64_t num_ranks) {
-  const auto& rows = routing.rows_per_expert;
-  const int64_t num_experts = static_cast<int64_t>(rows.size());
-  const auto rows_before = [&](int64_t expert) {
-    return std::accumulate(rows.begin(), rows.begin() + expert, int64_t{0});
-  };
-  return {rows_before(rank * num_experts / num_ranks),
-          rows_before((rank + 1) * num_experts / num_ranks)};
+  return ep_range_of_rank(std::span<const int64_t>(routing.rows_per_expert), rank, num_ranks);
 }
 
 }  // namespace moe::bench

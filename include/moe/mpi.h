@@ -22,9 +22,14 @@
 //
 // The constructor and every function that is marked collective must be called by all ranks of the
 // communicator, in the same order. What is wrong for all is thrown by all; what is thrown by one
-// rank alone (std::bad_alloc, a null pointer) leaves the others waiting, so a program should end
-// the job (MPI_Abort) on an exception. Errors of MPI itself, a dead rank among them, go to the
-// communicator's error handler, which ends the job unless the program has changed it.
+// rank alone (std::bad_alloc, a null pointer where an operator sees it) leaves the others waiting,
+// so a program should end the job (MPI_Abort) on an exception. A null pointer that MPI alone reads
+// is not checked. Errors of MPI itself, a dead rank among them, end the job, whatever handler the
+// program's communicator has.
+//
+// MPI is initialized before, with MPI_THREAD_FUNNELED at least: only the calling thread calls it.
+// The last of an exchange and its RoutedTokens to go frees a communicator, which is collective, or
+// does nothing after MPI_Finalize.
 #pragma once
 
 #include <mpi.h>
@@ -98,7 +103,8 @@ class MOE_API ExpertExchange {
   // Collective: gathers where all tokens go. indices [T, K] and probs [T, K] are this rank's,
   // contiguous, and not needed afterwards; T may differ between ranks and be 0. A slot whose id is
   // not in [0, E) is not routed: it adds zero and gets zero gradients. Throws InvalidArgument on
-  // every rank where a chunk of all ranks has 2^31 or more slots (of K, or of n ranks if those are
+  // every rank where num_tokens is negative on one, where all ranks together have 2^31 tokens or
+  // more, and where a chunk of all ranks has 2^31 or more slots (of K, or of n ranks if those are
   // more).
   RoutedTokens route(int64_t num_tokens, const int32_t* indices, const void* probs);
 

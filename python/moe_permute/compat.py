@@ -48,8 +48,7 @@ def npu_moe_token_permute(
 
     """
     _reject_padding(padded_mode)
-    rows, sorted_indices, _ = _permute_and_keep(tokens, indices, None, num_out_tokens)
-    return rows, sorted_indices
+    return _permute_and_keep(tokens, indices, num_out_tokens)
 
 
 def npu_moe_token_unpermute(
@@ -117,8 +116,7 @@ def moe_permute(
     _reject_masks(map_type)
     if num_out_tokens < -1:
         raise ValueError(f"num_out_tokens: {num_out_tokens}, but needs -1 (all rows) or more")
-    rows, row_id_map, _ = _permute_and_keep(inp, routing_map, None, max(num_out_tokens, 0))
-    return rows, row_id_map
+    return _permute_and_keep(inp, routing_map, max(num_out_tokens, 0))
 
 
 def moe_unpermute(
@@ -152,15 +150,15 @@ def moe_unpermute(
 
 
 def _permute_and_keep(
-    tokens: Tensor, indices: Tensor, probs: Tensor | None, num_out_tokens: int | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
+    tokens: Tensor, indices: Tensor, num_out_tokens: int | None
+) -> tuple[Tensor, Tensor]:
     """moe_token_permute with counts that start at either end."""
     if num_out_tokens is None or num_out_tokens == 0 or not isinstance(indices, Tensor):
-        return moe_token_permute(tokens, indices, probs)
+        return moe_token_permute(tokens, indices)[:2]
     if num_out_tokens > 0:
-        return moe_token_permute(tokens, indices, probs, num_out_tokens=num_out_tokens)
+        return moe_token_permute(tokens, indices, num_out_tokens=num_out_tokens)[:2]
     end = torch.sym_max(indices.numel() + num_out_tokens, 0)
-    return moe_token_permute(tokens, indices, probs, ep_range=(0, end))
+    return moe_token_permute(tokens, indices, ep_range=(0, end))[:2]
 
 
 def _reject_padding(padded_mode: bool) -> None:

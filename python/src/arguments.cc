@@ -5,6 +5,12 @@
 namespace moe::python {
 namespace {
 
+// Ctrl-C and its like are no exceptions of the argument's: they come through.
+void clear_exception() {
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();
+  PyErr_Clear();
+}
+
 std::string repr_text(nb::handle object) {
   const nb::object repr = nb::steal(PyObject_Repr(object.ptr()));
   if (repr.is_valid()) return str_text(repr);
@@ -28,14 +34,14 @@ int64_t to_int64(nb::handle number, const char* name) {
 EpRange range_of_items(nb::handle object) {
   const Py_ssize_t size = PyObject_Size(object.ptr());
   if (size < 0) {
-    PyErr_Clear();
+    clear_exception();
     throw_no_range(object);
   }
   if (size != 2) throw_value_error("ep_range", size, " values, but needs two: (begin, end)");
   const auto item = [&](int i) {
     PyObject* value = PyObject_GetItem(object.ptr(), nb::int_(i).ptr());
     if (!value) {
-      PyErr_Clear();
+      clear_exception();
       throw_no_range(object);
     }
     return to_int(nb::steal(value), "ep_range");
@@ -51,7 +57,7 @@ int64_t to_int(nb::handle object, const char* name) {
   if (PyBool_Check(object.ptr())) throw_type_error(name, repr_text(object), ", but needs an int");
   PyObject* number = PyNumber_Index(object.ptr());
   if (!number) {
-    PyErr_Clear();
+    clear_exception();
     throw_type_error(name, "a ", type_text(object), ", but needs an int");
   }
   return to_int64(nb::steal(number), name);

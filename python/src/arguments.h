@@ -26,6 +26,11 @@ int64_t window_rows(const std::optional<EpRange>& range, int64_t otherwise);
 // Slots that `indices` describes: [T, K], or [T].
 int64_t slots_of(const Array& indices);
 
+// Tokens of [L] sorted_indices; 0 for a top_k that is to be refused.
+inline int64_t tokens_of_slots(const Array& sorted_indices, int64_t top_k) {
+  return top_k < 1 ? 0 : sorted_indices.size(0) / top_k;
+}
+
 // That of sorted_indices: int32 wherever it can count the slots.
 inline DType index_dtype(int64_t num_slots) {
   return num_slots <= INT32_MAX ? DType::kI32 : DType::kI64;

@@ -49,6 +49,14 @@ void refuse_grad(bool requires_grad, const Reading& reading) {
                     "moe_permute.torch, or pass it detached");
 }
 
+void refuse_tangent(nb::handle object, const Reading& reading) {
+  if (!has_tangent(object)) return;
+  throw_value_error(
+      reading.name,
+      "carries a tangent, but there is no forward-mode differentiation here: pass its "
+      "primal (torch.autograd.forward_ad.unpack_dual)");
+}
+
 std::string dtype_text(const DLDataType& type) {
   constexpr const char* kCodes[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
   const std::string code = type.code < std::size(kCodes) ? kCodes[type.code] : "unknown";
@@ -163,6 +171,7 @@ void Array::read_numpy(nb::handle object, const Reading& reading) {
 
 void Array::read_torch(nb::handle object, const Reading& reading) {
   refuse_grad(requires_grad(object), reading);
+  refuse_tangent(object, reading);
   family_.kind = Family::Kind::kTorch;
   read_tensor(view_torch(object, reading.name), reading);
 }

@@ -1,5 +1,4 @@
 // The operators as _native has them: all arguments by position, checked, run, and given back.
-//
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -26,7 +26,7 @@ nb::object permute_grad(nb::handle tokens_object, nb::handle indices_object, nb:
   Output tokens_grad(given[0], kNames[0].python);
   Output probs_grad(given[1], kNames[1].python);
 
-  const int64_t num_tokens = k < 1 ? 0 : sorted_indices.size(0) / k;
+  const int64_t num_tokens = tokens_of_slots(sorted_indices, k);
   tokens_grad.expect(rows.desc().dtype, {num_tokens, rows.size(1)});
   if (probs) probs_grad.expect(probs.desc().dtype, {num_tokens, k});
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <string>
-#include <vector>
 
 #include "dlpack_types.h"
 #include "errors.h"
@@ -14,6 +13,7 @@ namespace {
 std::atomic<PyTypeObject*> tensor_type{nullptr};
 std::atomic<const DLPackExchangeAPI*> exchange_api{nullptr};
 std::atomic<PyObject*> increment_version{nullptr};
+std::atomic<PyObject*> forward_ad{nullptr};
 
 const DLPackExchangeAPI* api_of(nb::handle type) {
   const nb::object capsule = nb::getattr(type, "__dlpack_c_exchange_api__", nb::none());
@@ -30,13 +30,16 @@ bool find_torch() {
   const nb::object type = nb::getattr(torch, "Tensor", nb::none());
   if (!PyType_Check(type.ptr())) return false;
   const DLPackExchangeAPI* api = api_of(type);
-  nb::object graph = nb::getattr(nb::getattr(torch, "autograd", nb::none()), "graph", nb::none());
+  const nb::object autograd = nb::getattr(torch, "autograd", nb::none());
+  const nb::object graph = nb::getattr(autograd, "graph", nb::none());
   nb::object increment = nb::getattr(graph, "increment_version", nb::none());
+  nb::object forward = nb::getattr(autograd, "forward_ad", nb::none());
   // Absent while another thread is still importing torch.
-  if (!api || increment.is_none()) return false;
+  if (!api || increment.is_none() || forward.is_none()) return false;
   exchange_api.store(api, std::memory_order_relaxed);
   // Kept for good, like torch itself.
   increment_version.store(increment.release().ptr(), std::memory_order_relaxed);
+  forward_ad.store(forward.release().ptr(), std::memory_order_relaxed);
   tensor_type.store(reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr()),
                     std::memory_order_release);
   return true;
@@ -88,6 +91,16 @@ DLTensor view_torch(nb::handle object, const char* name) {
 bool requires_grad(nb::handle object) {
   static PyObject* const kRequiresGrad = interned("requires_grad");
   return is_true(PyObject_GetAttr(object.ptr(), kRequiresGrad));
+}
+
+bool has_tangent(nb::handle object) {
+  static PyObject* const kLevel = interned("_current_level");
+  const nb::handle module = forward_ad.load(std::memory_order_relaxed);
+  // Below 0 no tensor has one. Where PyTorch has this name no more: the slow question, always
+  // right.
+  const nb::object level = nb::getattr(module, nb::handle(kLevel), nb::int_(0));
+  if (nb::cast<int>(level) < 0) return false;
+  return !module.attr("unpack_dual")(object).attr("tangent").is_none();
 }
 
 void mark_written(nb::handle tensor) {

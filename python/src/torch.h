@@ -22,6 +22,9 @@ DLTensor view_torch(nb::handle object, const char* name);
 
 bool requires_grad(nb::handle object);
 
+// Whether it carries a tangent of forward-mode differentiation.
+bool has_tangent(nb::handle object);
+
 // Tells autograd, which refuses to go back through what has changed since it was saved.
 void mark_written(nb::handle tensor);
 

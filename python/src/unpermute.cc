@@ -18,7 +18,7 @@ nb::object unpermute(nb::handle tokens_object, nb::handle indices_object, nb::ha
   // There is one result only, so `out` may do without the tuple.
   const bool is_tuple = PyTuple_Check(out_object.ptr());
   Output out(is_tuple ? split_outputs(out_object, 1)[0] : out_object, "out");
-  out.expect(rows.desc().dtype, {k < 1 ? 0 : sorted_indices.size(0) / k, rows.size(1)});
+  out.expect(rows.desc().dtype, {tokens_of_slots(sorted_indices, k), rows.size(1)});
 
   return in_python_words({}, [&] {
     const UnpermuteWithEp plan = UnpermuteWithEp::plan({.permuted_tokens = rows.desc(),

@@ -3,9 +3,9 @@
 // them.
 #include "xla.h"
 
+#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "moe/moe.h"
 #include "xla/ffi/api/ffi.h"
@@ -186,8 +186,8 @@ ffi::Error run(ffi::RemainingArgs args, ffi::RemainingRets rets, int64_t top_k, 
   try {
     Call call(args, rets, top_k, has_window, has_probs);
     const BoundCall bound = bind(call, num_experts);
-    std::vector<char> workspace(bound.workspace_bytes());
-    bound.run(workspace.data());
+    const std::unique_ptr<char[]> workspace(new char[bound.workspace_bytes()]);  // not set to zero
+    bound.run(workspace.get());
     return ffi::Error::Success();
   } catch (const InvalidArgument& error) {
     return ffi::Error::InvalidArgument(error.what());

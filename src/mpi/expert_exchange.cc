@@ -160,11 +160,12 @@ void RoutedTokens::combine_backward(const void* out_grad, const void* rows, void
       [&](size_t c, Lane& lane) {
         const Chunk& chunk = s.chunks[c];
         Lane& probs_lane = probs_lanes[c];
-        unpermute_grad(s.exchange->row(), lane.incoming.data(), chunk.received_rows(s.routing),
-                       s.rows_of(c, static_cast<const std::byte*>(rows)), s.weights_of(c),
-                       s.rows_of(c, static_cast<std::byte*>(rows_grad)),
-                       probs_lane.outgoing.of_size(chunk.num_received * slot_row.bytes()),
-                       s.exchange->engine);
+        unpermute_grad(
+            s.exchange->row(), lane.incoming.data(), chunk.received_rows(s.routing),
+            s.rows_of(c, static_cast<const std::byte*>(rows)), s.weights_of(c),
+            s.rows_of(c, static_cast<std::byte*>(rows_grad)),
+            probs_lane.outgoing.of_size(has_probs ? chunk.num_received * slot_row.bytes() : 0),
+            s.exchange->engine);
         if (has_probs) s.send_partials(c, probs_lane, slot_row, s.exchange->traffic.probs_grad);
       });
   if (!has_probs) return;

@@ -8,11 +8,18 @@
 namespace moe::mpi {
 namespace {
 
+// Ids and probs of all chunks are gathered at once: MPI counts the tokens of all ranks in int.
 void check_counts(const std::vector<int64_t>& num_tokens) {
+  int64_t total = 0;
   for (size_t rank = 0; rank < num_tokens.size(); ++rank) {
-    if (num_tokens[rank] >= 0) continue;
-    throw InvalidArgument("num_tokens", std::to_string(num_tokens[rank]) + " on rank " +
-                                            std::to_string(rank) + ", but needs >= 0");
+    if (num_tokens[rank] < 0) {
+      throw InvalidArgument("num_tokens", std::to_string(num_tokens[rank]) + " on rank " +
+                                              std::to_string(rank) + ", but needs >= 0");
+    }
+    if (num_tokens[rank] > INT_MAX - total) {
+      throw InvalidArgument("num_tokens", "2^31 or more on all ranks together, but needs fewer");
+    }
+    total += num_tokens[rank];
   }
 }
 

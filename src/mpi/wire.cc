@@ -44,6 +44,8 @@ void Transfer::wait() {
 
 Wire::Wire(MPI_Comm comm) {
   MPI_Comm_dup(comm, &comm_);
+  // No return code is read: a handler that comes back would make a wrong result of an error.
+  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &num_ranks_);
 }

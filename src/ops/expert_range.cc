@@ -40,7 +40,9 @@ template <class Count>
 EpRange rows_of_experts(std::span<const Count> counts, int64_t begin, int64_t end) {
   check_experts(counts, begin, end);
   const int64_t first_row = add_counts(counts, 0, begin, 0);
-  return {first_row, add_counts(counts, begin, end, first_row)};
+  const EpRange rows{first_row, add_counts(counts, begin, end, first_row)};
+  add_counts(counts, end, static_cast<int64_t>(counts.size()), rows.end);  // checks the others
+  return rows;
 }
 
 template <class Count>

@@ -99,11 +99,24 @@ TEST(Arguments, AChunkThatMpiCannotCountIsRejected) {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   ExpertExchange exchange(MPI_COMM_WORLD, kArgs);
-  const std::string message =
-      message_of([&] { exchange.route((int64_t{1} << 31) / size, nullptr, nullptr); });
-  EXPECT_NE(message.find("num_chunks: 1 make chunks of up to 2147483648 tokens of all ranks"),
+  const int64_t num_tokens = (int64_t{1} << 30) / size + 1;  // of two slots each
+  const std::string message = message_of([&] { exchange.route(num_tokens, nullptr, nullptr); });
+  EXPECT_NE(message.find("num_chunks: 1 make chunks of up to " + std::to_string(num_tokens * size) +
+                         " tokens of all ranks"),
             std::string::npos)
       << message;
+}
+
+TEST(Arguments, TokensThatMpiCannotCountAreRejected) {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  auto args = kArgs;
+  args.num_chunks = 1 << 20;
+  ExpertExchange exchange(MPI_COMM_WORLD, args);
+  for (const int64_t num_tokens : {(int64_t{1} << 31) / size + 1, INT64_MAX}) {
+    EXPECT_EQ(message_of([&] { exchange.route(num_tokens, nullptr, nullptr); }),
+              "num_tokens: 2^31 or more on all ranks together, but needs fewer");
+  }
 }
 
 }  // namespace

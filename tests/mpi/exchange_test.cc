@@ -2,7 +2,6 @@
 // payload against its model. No test gives up in the middle: the other ranks would wait.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -39,7 +38,7 @@ int size_of_world() {
 }
 
 // `got` are the elements of `want` from `first` on. `tolerance` times the sum of the terms'
-// magnitudes; 0 for integers.
+// magnitudes; 0 for integers. NaN, which stands where nothing was written, fails, too.
 void expect_sums(const char* name, const std::vector<double>& got, const std::vector<Sum>& want,
                  int64_t first, double tolerance) {
   for (size_t i = 0; i < got.size(); ++i) {
@@ -47,7 +46,6 @@ void expect_sums(const char* name, const std::vector<double>& got, const std::ve
     EXPECT_LE(std::abs(got[i] - sum.value), tolerance * sum.magnitude)
         << name << "[" << i << "]: got " << got[i] << ", want " << sum.value;
     if (testing::Test::HasFailure()) return;
-    EXPECT_FALSE(std::isnan(got[i])) << name << "[" << i << "] was not written";
   }
 }
 

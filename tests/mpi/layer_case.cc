@@ -6,6 +6,7 @@
 #include <ostream>
 #include <set>
 
+#include "ops/values.h"
 #include "ref/routing.h"
 
 namespace test {
@@ -16,19 +17,6 @@ using moe::mpi::ExchangeForm;
 using moe::mpi::ExpertRows;
 using moe::mpi::RoutedTokens;
 using moe::mpi::Traffic;
-
-ref::Type ref_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return ref::Type::kF16;
-    case DType::kBF16:
-      return ref::Type::kBF16;
-    case DType::kF64:
-      return ref::Type::kF64;
-    default:
-      return ref::Type::kF32;
-  }
-}
 
 double load(DType dtype, const void* data, int64_t index) {
   if (dtype == DType::kF64) return ref::load_f64(data, index);

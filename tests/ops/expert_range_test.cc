@@ -61,6 +61,8 @@ TEST(ExpertRange, Rejects) {
                   [&] { expert_range(counts, 0, 4); });
   expect_rejected("tokens_per_expert", "-1 for expert 1, but a count must be >= 0",
                   [&] { expert_range(counts, 2, 3); });
+  expect_rejected("tokens_per_expert", "-1 for expert 1, but a count must be >= 0",
+                  [&] { expert_range(counts, 0, 1); });
   expect_rejected("tokens_per_expert",
                   "sums up to 2^63 or more at expert 1, but rows must stay below",
                   [&] { expert_range(huge, 0, 2); });

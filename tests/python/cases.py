@@ -58,7 +58,7 @@ class Case:
         return self.laid_out(self.rng.permutation(self.num_slots).astype(self.index_dtype))
 
     def laid_out(self, values):
-        """Give the same values with gaps, transposed, past an offset, repeated or read-only."""
+        """Give the values with gaps, transposed, past an offset, read-only, or one row repeated."""
         layout = self.rng.integers(6)
         if layout == 0:
             return values
@@ -70,10 +70,8 @@ class Case:
         elif layout == 3:
             memory = np.zeros(values.nbytes + 1, np.uint8)
             view = memory[1:].view(values.dtype).reshape(values.shape)
-        elif layout == 4:
-            if values.ndim == 2 and values.shape[0] > 0:
-                return values  # a repeated row would change the values
-            view = np.zeros(values.shape, values.dtype)
+        elif layout == 4 and values.ndim == 2:
+            return np.broadcast_to(values[:1], values.shape)
         else:
             view = np.zeros(values.shape, values.dtype)
         view[...] = values

@@ -89,13 +89,13 @@ class Model(nn.Module):
     def __init__(self, layer, data_parallel):
         super().__init__()
         torch.manual_seed(3)
-        around = DistributedDataParallel if data_parallel else nn.Identity
         self.first = nn.Linear(H, H)
         self.experts = layer(H, F, E, K)
         self.last = nn.Linear(H, H)
         if data_parallel:
-            self.first, self.last = around(self.first), around(self.last)
-            self.experts.router = around(self.experts.router)
+            self.first = DistributedDataParallel(self.first)
+            self.last = DistributedDataParallel(self.last)
+            self.experts.router = DistributedDataParallel(self.experts.router)
 
     def forward(self, x):
         x = self.first(x)

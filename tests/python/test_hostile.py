@@ -274,3 +274,19 @@ def test_random_arguments(seed):
             function(*arguments, **keywords)
         except (TypeError, ValueError, MemoryError):
             pass
+
+
+class Interrupted:
+    """Ctrl-C arrives while its code runs."""
+
+    def __len__(self):
+        raise KeyboardInterrupt
+
+    def __index__(self):
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_in_an_argument_comes_through():
+    for ep_range in (Interrupted(), (Interrupted(), 2), [0, Interrupted()]):
+        with pytest.raises(KeyboardInterrupt):
+            mp.permute(np.ones((2, 3), np.float32), INDICES, ep_range=ep_range)

@@ -14,7 +14,12 @@ import pytest
 ROOT = Path(mp.__file__).parent
 PUBLIC = [name for name in mp.__all__ if callable(getattr(mp, name))]
 MODULES = ["moe_permute.core", "moe_permute.ranges", "moe_permute.settings"]
-FRAMEWORKS = {"moe_permute.jax._functions": "jax", "moe_permute.torch._functions": "torch"}
+FRAMEWORKS = {
+    "moe_permute.compat": "torch",
+    "moe_permute.jax._functions": "jax",
+    "moe_permute.torch._functions": "torch",
+    "moe_permute.torch._layer": "torch",
+}
 
 
 def run_doctests(module):

@@ -6,9 +6,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import moe_permute as mp  # noqa: E402
 import torch_oracle as oracle  # noqa: E402
 from moe_permute.torch import moe_token_permute, moe_token_unpermute  # noqa: E402
-from torch.autograd import grad, gradcheck, gradgradcheck  # noqa: E402
+from torch.autograd import forward_ad, grad, gradcheck, gradgradcheck  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 F64 = oracle.Case(num_tokens=5, top_k=2, hidden_size=3, num_experts=4, dtype=torch.float64)
@@ -279,3 +280,17 @@ def test_mixed_second_derivatives_agree_with_the_oracle(order):
         (first,) = grad(out.square().sum(), leaves[order[0]], create_graph=True)
         results.append(grad(first.sin().sum(), leaves[order[1]])[0])
     assert torch.allclose(*results, rtol=1e-12)
+
+
+@pytest.mark.parametrize("needs_grad", [False, True])
+@pytest.mark.parametrize("call", [moe_token_permute, torch.ops.moe_permute.permute, mp.permute])
+def test_tangents_are_refused(call, needs_grad):
+    if call is mp.permute and needs_grad:
+        pytest.skip("refused for its gradient")
+    more = (None, None, None) if call is torch.ops.moe_permute.permute else ()
+    leaf = F64.tokens.clone().requires_grad_(needs_grad)
+    with forward_ad.dual_level():
+        tokens = forward_ad.make_dual(leaf, torch.ones_like(leaf))
+        with pytest.raises((ValueError, NotImplementedError), match=r"tangent|jvp"):
+            call(tokens, F64.indices, *more)
+        call(leaf, F64.indices, *more)

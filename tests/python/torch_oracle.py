@@ -35,7 +35,6 @@ def permute(tokens, indices, probs=None, window=None):
 def unpermute(rows, sorted_indices, probs=None, top_k=1, window=None):
     begin, end = window or (0, rows.shape[0])
     num_tokens = sorted_indices.numel() // top_k
-    # 0 * rows.sum() keeps a result without any row in the graph.
     out = [torch.zeros(rows.shape[1], dtype=rows.dtype) for _ in range(num_tokens)]
     for slot, row in enumerate(sorted_indices.tolist()):
         if begin <= row < end:
@@ -43,6 +42,7 @@ def unpermute(rows, sorted_indices, probs=None, top_k=1, window=None):
             weight = 1 if probs is None else probs[token, slot % top_k]
             out[token] = out[token] + rows[row - begin] * weight
     stacked = torch.stack(out) if out else torch.zeros(0, rows.shape[1], dtype=rows.dtype)
+    # 0 * rows.sum() keeps a result without any row in the graph.
     return stacked + 0 * rows.sum() + (0 if probs is None else 0 * probs.sum())
 
 

@@ -238,3 +238,35 @@ def test_a_window_that_does_not_fit_is_the_librarys_message(moe):
     )
     assert message == "error: permuted_tokens_grad: 4 rows, but the range [0, 5) needs at least 5"
     assert moe.files() == ["in.safetensors"]
+
+
+def test_the_formats_own_name_is_no_tensors(moe):
+    assert "__metadata__" in moe.fails(
+        3, "gen", "--tensor", "__metadata__=uint8:3", "-o", "x.safetensors"
+    )
+    assert moe.files() == []
+
+
+def test_long_names_with_one_beginning(moe):
+    names = ["n" * 100 + end for end in "ab"]
+    chosen = [f"--tensor={name}=uint8:{size}" for name, size in zip(names, (3, 4), strict=True)]
+    moe.ok("gen", *chosen, "-o", "folder/")
+    for name, size in zip(names, (3, 4), strict=True):
+        assert np.load(moe.folder / "folder" / f"{name}.npy").shape == (size,)
+
+
+def test_numbers_of_ranks_have_an_end(moe):
+    rank = "1200000000000000000/1500000000000000000"
+    message = moe.fails(2, "bench", "--num-tokens", "4", "--num-experts", "8", "--ep-rank", rank)
+    assert "RANKS <= 16777216" in message
+
+
+def test_counts_that_hide_an_unrouted_slot(moe):
+    tensors.save(
+        {
+            "indices": np.array([[0], [100]], np.int32),
+            "tokens_per_expert": np.array([1, 1], np.int32),
+        },
+        moe.folder / "in.safetensors",
+    )
+    assert "every slot to be routed" in moe.fails(2, "bench", "in.safetensors")

@@ -381,6 +381,7 @@ def test_nan_equals_nan_and_zero_signs_show(moe):
     theirs["out"] = np.where(theirs["out"] == 0, -theirs["out"], theirs["out"]).astype(c.dtype)
     report = c.verify("unpermute", theirs)
     assert report["cause"] == "zero-signs" and report["outputs"][0]["max_ulps"] == 0
+    assert len(report["explanations"]) == 1, report["explanations"]
     theirs["out"] = np.nan_to_num(c.unpermute()["out"].astype(np.float32)).astype(c.dtype)
     assert c.verify("unpermute", theirs)["outputs"][0]["num_nan"] == 1
 

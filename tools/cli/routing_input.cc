@@ -35,7 +35,9 @@ void fill_from_indices(RoutingView& view, const StoredTensor& indices) {
   view.top_k = indices.shape.size() > 1 ? indices.shape[1] : 1;
   view.experts = integers(indices);
   view.sorted_indices = sort_slots(view.experts, view.tokens_per_expert);
-  view.num_unrouted = static_cast<int64_t>(view.experts.size()) - total(view.tokens_per_expert);
+  view.num_unrouted = std::count_if(view.experts.begin(), view.experts.end(), [&](int64_t expert) {
+    return expert < 0 || expert >= view.num_experts;
+  });
 }
 
 void fill_from_counts(RoutingView& view, const StoredTensor* sorted_indices,

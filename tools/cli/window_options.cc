@@ -76,9 +76,12 @@ EpRange parse_range(const std::string& given) {
 
 RankOf parse_rank(const std::string& given) {
   const auto numbers = two_numbers(given, '/');
-  if (!numbers || numbers->first < 0 || numbers->first >= numbers->second) {
-    throw UsageError("--ep-rank " + printable(given) +
-                     ": needs RANK/RANKS with 0 <= RANK < RANKS, for instance 1/8");
+  // Products with numbers of experts stay below 2^63 then.
+  if (!numbers || numbers->first < 0 || numbers->first >= numbers->second ||
+      numbers->second > kMostExperts) {
+    throw UsageError(text("--ep-rank ", printable(given),
+                          ": needs RANK/RANKS with 0 <= RANK < RANKS <= ", kMostExperts,
+                          ", for instance 1/8"));
   }
   return {numbers->first, numbers->second};
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -29,11 +30,13 @@ std::string real_target(const std::string& path) {
   return error ? path : resolved.string();
 }
 
-// Short enough for every file system, whatever the target's own name.
+// Short enough for every file system, whatever the target's own name; names that are cut may be
+// equal.
 std::string temporary_name(const std::string& target) {
+  static std::atomic<unsigned> count{0};
   const fs::path path(target);
   const std::string name = path.filename().string().substr(0, 100);
-  return (path.parent_path() / text(".", name, ".", getpid(), ".tmp")).string();
+  return (path.parent_path() / text(".", name, ".", getpid(), ".", count++, ".tmp")).string();
 }
 
 }  // namespace

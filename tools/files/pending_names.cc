@@ -5,9 +5,10 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
-#include <stdexcept>
 
+#include "files/file_error.h"
 #include "files/pending_file.h"
 
 namespace moe::tools {
@@ -54,7 +55,7 @@ size_t register_pending(const std::string& path) {
     if (name && g_names[slot].compare_exchange_strong(free_slot, name)) return slot;
   }
   std::free(name);
-  throw std::runtime_error("more than 1024 files at once: write one .safetensors file instead");
+  throw FileError(path, "more than 1024 files at once: write one .safetensors file instead");
 }
 
 void release_pending(size_t slot) noexcept { std::free(g_names[slot].exchange(nullptr)); }

@@ -7,7 +7,7 @@
 
 namespace moe::tools {
 
-// Keeps `path` until it is released; throws std::runtime_error when there are too many.
+// Keeps `path` until it is released; throws FileError when there are too many.
 size_t register_pending(const std::string& path);
 void release_pending(size_t slot) noexcept;
 

@@ -42,6 +42,9 @@ void check(const StoredTensor& tensor, const nlohmann::ordered_json& header,
     throw FileError(path, text(name, " has ", facts(tensor.dtype).name,
                                ", which .safetensors lacks: say which type it is with --as"));
   }
+  if (tensor.name == "__metadata__") {
+    throw FileError(path, "the name " + name + " is the format's own, and no tensor's");
+  }
   if (!is_utf8(tensor.name)) throw FileError(path, "the name " + name + " is no UTF-8");
   if (header.contains(tensor.name)) throw FileError(path, "would hold two tensors " + name);
 }

@@ -40,7 +40,8 @@ class Search {
   }
 
   bool done() const {
-    return num_bytes_ > kManyBytes && !all_.empty() && all_.front().quality == Match::kEqual;
+    if (all_.empty() || all_.front().quality != Match::kEqual) return false;
+    return num_bytes_ > kManyBytes || zero_signs_only();
   }
 
   void attempt(const Hypothesis& hypothesis, const Variant& variant) {
@@ -66,6 +67,12 @@ class Search {
   }
 
  private:
+  // Then whatever changes nothing would explain it, too.
+  bool zero_signs_only() const {
+    return std::all_of(differing_.begin(), differing_.end(),
+                       [&](const auto& name) { return before_.at(name) == Match::kEqual; });
+  }
+
   // What rounding alone would explain, a mistake explains only bit for bit.
   bool better(const std::string& name, Match now) const {
     return now == Match::kEqual || now > before_.at(name);

@@ -21,7 +21,7 @@ using RowOfSlot = std::function<int64_t(int64_t slot)>;
 std::optional<Outcome> rerun_with_rows(const Suspect& suspect, const RowOfSlot& row_of,
                                        std::initializer_list<const char*> outputs = {});
 
-// A copy of `suspect`'s operands in which probs are replaced, in the dtype given.
+// With other probs, in the dtype given.
 std::optional<Outcome> rerun_with_probs(const Suspect& suspect, FileDType dtype,
                                         const std::function<double(int64_t slot)>& prob,
                                         std::initializer_list<const char*> outputs = {});

@@ -7,7 +7,10 @@
 namespace moe::tools {
 namespace {
 
-bool weighs(const Suspect& s) { return s.has("probs") && !s.is("permute"); }
+// Elsewhere probs are no weights, and of permute-grad no input: no plan has checked their shape.
+bool weighs(const Suspect& s) {
+  return s.has("probs") && (s.is("unpermute") || s.is("unpermute-grad"));
+}
 
 // The probs of a case, by slot, whatever strides they have.
 class Probs {

@@ -38,7 +38,7 @@ class MoE(nn.Module):
         super().__init__()
         self.num_experts, self.top_k = num_experts, top_k
         self.rank, self.num_ranks = rank, num_ranks
-        first, last = (r * num_experts // num_ranks for r in (rank, rank + 1))
+        first, last = ep_range_of_rank([1] * num_experts, rank, num_ranks)
         self.own_experts = range(first, last)
         self.router = nn.Linear(hidden_size, num_experts, bias=False)
         # Drawn for all experts, so that one seed gives a rank the weights it has in the whole.
