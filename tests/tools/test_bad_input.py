@@ -263,10 +263,8 @@ def test_numbers_of_ranks_have_an_end(moe):
 
 def test_counts_that_hide_an_unrouted_slot(moe):
     tensors.save(
-        {
-            "indices": np.array([[0], [100]], np.int32),
-            "tokens_per_expert": np.array([1, 1], np.int32),
-        },
         moe.folder / "in.safetensors",
+        indices=np.array([[0], [100]], np.int32),
+        tokens_per_expert=np.array([1, 1], np.int32),
     )
     assert "every slot to be routed" in moe.fails(2, "bench", "in.safetensors")
