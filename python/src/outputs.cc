@@ -29,7 +29,8 @@ size_t bytes_of(const TensorDesc& desc) {
 }
 
 // Fresh memory is cheaper to touch for the first time in pages of 2 MiB than in those of 4 KiB, by
-// far: the call that writes an output pays for it. NumPy asks for them by itself.
+// far: the call that writes an output pays for it. NumPy asks for them by itself, and
+// torch/ep/_memory.py from the same size on.
 void ask_for_huge_pages(void* data, const TensorDesc& desc) {
   constexpr uintptr_t kPageBytes = 4096, kWorthIt = uintptr_t{4} << 20;
   const auto address = reinterpret_cast<uintptr_t>(data);

@@ -1,7 +1,6 @@
 #include "mpi/chunk.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <span>
 

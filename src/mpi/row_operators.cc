@@ -1,5 +1,6 @@
 #include "mpi/row_operators.h"
 
+#include <cstddef>
 #include <memory>
 
 #include "moe/moe.h"

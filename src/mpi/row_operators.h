@@ -1,10 +1,8 @@
 // The operators on contiguous tensors, planned and run at once.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "moe/engine.h"
 #include "moe/tensor.h"

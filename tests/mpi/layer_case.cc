@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <numeric>
 #include <ostream>
 #include <set>
 
 #include "ops/values.h"
+#include "ref/dtypes.h"
 #include "ref/routing.h"
 
 namespace test {

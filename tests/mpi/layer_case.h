@@ -5,14 +5,11 @@
 
 #include <mpi.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
-#include <string>
 #include <vector>
 
 #include "moe/mpi.h"
-#include "ref/dtypes.h"
 
 namespace test {
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
 
 import torch
-from moe_permute.torch.ep import ExpertExchange
+import torch.distributed as dist
+from moe_permute.torch.ep import ExpertExchange, ExpertParallelMoE
 
 NUM_EXPERTS, TOP_K, HIDDEN = 8, 2, 4
 
@@ -26,6 +28,16 @@ def disagree(rank, num_ranks, name, value):
     if rank == num_ranks - 1:
         keywords[name] = value
     return message_of(lambda: ExpertExchange(**keywords))
+
+
+def disagree_on_expert_size(rank, num_ranks):
+    expert_size = 7 if rank == num_ranks - 1 else 6
+    return message_of(lambda: ExpertParallelMoE(HIDDEN, expert_size, NUM_EXPERTS, TOP_K))
+
+
+def use_a_group_of_others(rank, num_ranks):
+    group = dist.new_group([0])
+    return message_of(lambda: ExpertExchange(NUM_EXPERTS, TOP_K, HIDDEN, group=group))
 
 
 def disagree_on_each(rank, num_ranks, changes):
@@ -54,6 +66,45 @@ def invalid_tensors(rank, num_ranks):
         message_of(lambda: routed.combine(torch.ones(routed.num_rows + 1, HIDDEN))),
     ]
     return messages
+
+
+def invalid_on_one(rank, num_ranks):
+    """What this rank hears when the last one gives wrong tensors; then all goes on as if not."""
+    exchange, odd = ExpertExchange(NUM_EXPERTS, TOP_K, HIDDEN), rank == num_ranks - 1
+    indices, probs = torch.zeros(3, TOP_K, dtype=torch.int64), torch.ones(3, TOP_K) / TOP_K
+    tokens = torch.ones(3, HIDDEN)
+    heard = [message_of(lambda: exchange.route(indices[:, odd:], probs))]
+    routed = exchange.route(indices, probs)
+    heard.append(message_of(lambda: routed.dispatch(tokens[odd:])))
+    rows = routed.dispatch(tokens)
+    heard.append(message_of(lambda: routed.combine(rows.double() if odd else rows)))
+    with torch.set_grad_enabled(not odd):
+        heard.append(message_of(lambda: routed.combine(rows)))
+    assert torch.equal(routed.combine(rows), tokens)
+    return heard
+
+
+def want_different_gradients(rank, num_ranks):
+    """The last rank's tensors want no gradients where the others' do; then it alone wants them."""
+    exchange = ExpertExchange(NUM_EXPERTS, TOP_K, HIDDEN, num_chunks=2)
+    for name, odd_wants in itertools.product(("tokens", "probs", "rows"), (False, True)):
+        wants = (rank == num_ranks - 1) == odd_wants
+        step_with_gradient_of(exchange, name if wants else None)
+
+
+def step_with_gradient_of(exchange, name):
+    indices = torch.arange(5 * TOP_K).view(5, TOP_K) % NUM_EXPERTS
+    tokens, probs = torch.ones(5, HIDDEN), torch.full((5, TOP_K), 1 / TOP_K)
+    leaves = {"tokens": tokens, "probs": probs, "rows": torch.ones(())}
+    if name is not None:
+        leaves[name].requires_grad_()
+    routed = exchange.route(indices, probs)
+    out = routed.combine(routed.dispatch(tokens) * leaves["rows"])
+    out.backward(torch.ones_like(out))
+    assert torch.equal(out, tokens)
+    gradients = {"tokens": 1, "probs": HIDDEN, "rows": routed.num_rows * HIDDEN / TOP_K}
+    for key, leaf in leaves.items():
+        assert leaf.grad is None if key != name else (leaf.grad == gradients[key]).all(), key
 
 
 def lose_a_rank(rank, num_ranks, form, last_step):

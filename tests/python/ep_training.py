@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import sys
 
@@ -152,6 +153,33 @@ def save_and_load(rank, num_ranks, folder):
 
 def state_dict_of_each(rank, num_ranks):
     return sorted(ExpertParallelMoE(H, F, E, K).state_dict())
+
+
+def load_other_sizes(rank, num_ranks, folder):
+    save_checkpoint(ExpertParallelMoE(H, F, E, K), folder)
+    try:
+        load_checkpoint(ExpertParallelMoE(H, F + 1, E, K), folder)
+    except RuntimeError as error:
+        return str(error)
+    return "loaded"
+
+
+def fail_to_save(rank, num_ranks, folder):
+    """What this rank hears when there is no place, and when the last one's disk is full."""
+    model, heard = ExpertParallelMoE(H, F, E, K), []
+    saves = torch.save
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    for place, save in ((__file__ + "/step", saves), (folder, full), (folder, saves)):
+        torch.save = save if rank == num_ranks - 1 else saves
+        try:
+            save_checkpoint(model, place)
+        except OSError as error:
+            heard.append(errno.errorcode[error.errno])
+    load_checkpoint(model, folder)
+    return heard
 
 
 def die_while_saving(rank, num_ranks, folder):

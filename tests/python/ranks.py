@@ -55,6 +55,8 @@ def _context():
 
 
 def _rank(answers, work, rank, num_ranks, store, collective_seconds, args):
+    # Read when an operator first runs. More threads would wait for the other ranks' processors.
+    os.environ["MOE_NUM_THREADS"] = "1"
     import torch
     import torch.distributed as dist
 

@@ -10,12 +10,10 @@ import ep_cases
 import ranks
 
 
-# Many ranks on few processors wait for each other most of the time: they take every fifth case,
-# which still meets each form, dtype, kind of counts and choice, but not all of them together.
-@pytest.mark.parametrize(("num_ranks", "every"), [(1, 1), (2, 1), (4, 1), (8, 5)])
-def test_outputs_gradients_and_payload(num_ranks, every):
-    counts = ranks.run_ranks(ep_cases.check_all, num_ranks, every)
-    assert counts == [counts[0]] * num_ranks and counts[0] > 90 / every
+@pytest.mark.parametrize("num_ranks", [1, 2, 4, 8])
+def test_outputs_gradients_and_payload(num_ranks):
+    counts = ranks.run_ranks(ep_cases.check_all, num_ranks)
+    assert counts == [counts[0]] * num_ranks and counts[0] > 90
 
 
 def test_both_forms_give_the_same_values():

@@ -32,6 +32,17 @@ def test_every_rank_hears_who_disagrees_and_on_what():
     assert heard == [wanted] * 3
 
 
+def test_experts_of_different_sizes():
+    heard = ranks.run_ranks(ep_faults.disagree_on_expert_size, 2)
+    message = "ValueError: expert_size: rank 1 has 7, but rank 0 has 6, and all ranks must agree"
+    assert heard == [message] * 2
+
+
+def test_a_rank_outside_the_group():
+    heard = ranks.run_ranks(ep_faults.use_a_group_of_others, 2)
+    assert heard == ["nothing raised", "ValueError: group: rank 1 of all is no member of it"]
+
+
 def test_arguments_that_are_wrong_on_every_rank():
     changes = {
         "num_experts: 0, but needs a number from 1 to 2147483647": {"num_experts": 0},
@@ -59,6 +70,26 @@ def test_tensors_that_do_not_fit():
         "ValueError: tokens: shape [2, 4], but needs [3, 4]",
         "ValueError: rows: shape [7, 4], but needs [6, 4]",
     ]
+
+
+def test_a_tensor_that_is_wrong_on_one_rank_is_an_error_on_all():
+    first, second, odd = ranks.run_ranks(ep_faults.invalid_on_one, 3)
+    recording = (
+        "ValueError: rows: rank 2 records no gradients, but rank 0 does, and all ranks must agree"
+    )
+    assert odd == [
+        "ValueError: indices: shape [3, 1], but needs [T, 2]",
+        "ValueError: tokens: shape [2, 4], but needs [3, 4]",
+        "TypeError: rows: torch.float64, but needs torch.float32",
+        recording,
+    ]
+    elsewhere = "ValueError: {}: invalid on rank 2, whose own error says why"
+    names = "indices, probs", "tokens", "rows"
+    assert first == second == [*map(elsewhere.format, names), recording]
+
+
+def test_gradients_that_one_rank_alone_wants_or_does_not():
+    ranks.run_ranks(ep_faults.want_different_gradients, 3)
 
 
 @pytest.mark.parametrize("form", ["all-gather", "all-to-all"])

@@ -37,6 +37,18 @@ def test_a_rank_that_dies_leaves_no_checkpoint(tmp_path):
     assert not folder.exists()
 
 
+def test_a_rank_that_cannot_write_is_an_error_on_all(tmp_path):
+    folder = tmp_path / "step-1"
+    heard = ranks.run_ranks(ep_training.fail_to_save, 3, str(folder))
+    assert heard == [["ENOTDIR", "ENOSPC"]] * 3
+    assert [path.name for path in tmp_path.iterdir()] == ["step-1"]
+
+
+def test_a_checkpoint_of_other_sizes_is_not_loaded(tmp_path):
+    (heard,) = ranks.run_ranks(ep_training.load_other_sizes, 1, str(tmp_path / "step-1"))
+    assert "size mismatch for up" in heard and "size mismatch for router.weight" not in heard
+
+
 def test_a_checkpoint_with_a_missing_file_is_not_loaded(tmp_path):
     from moe_permute.torch import MoE
     from moe_permute.torch.ep import load_checkpoint

@@ -4,7 +4,8 @@ Every rank has tokens of its own, as many as it likes; all together are the conc
 ranks' tokens in rank order. Rank r of n owns the experts from r*E//n up to (r+1)*E//n.
 `ExpertParallelMoE` is a layer; `ExpertExchange` is what it is made of, for layers of your own.
 
-What one rank of a group does, all must do, in the same order, and with the same `requires_grad`.
+What one rank of a group does, all must do, in the same order; what is wrong with one rank's tensors
+is an error on all.
 Give the exchange a group that nothing else uses (`torch.distributed.new_group`) where other
 collectives run at the same time, DistributedDataParallel's for instance.
 """

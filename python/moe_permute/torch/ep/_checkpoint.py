@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +26,25 @@ def save_checkpoint(
     Each rank writes its own experts, rank 0 the rest too. All goes to a folder of a temporary name
     beside, which gets its own name when every rank is through: a checkpoint is whole or not there.
 
+    The module's state alone: an optimizer's is the caller's to keep.
+
     Raises:
-        FileExistsError: the folder is already there; on every rank.
+        FileExistsError: the folder is already there.
+        OSError, RuntimeError: a rank cannot write. What one rank raises, all raise.
     """
-    rank, num_ranks = dist.get_rank(group), dist.get_world_size(group)
+    rank = dist.get_rank(group)
     folder = Path(folder)
     temporary = folder.with_name(folder.name + ".tmp")
-    if rank == 0:  # what a job left that did not come to its end
-        shutil.rmtree(temporary, ignore_errors=True)
-    exists = torch.tensor([folder.exists()], dtype=torch.int64)
-    dist.broadcast(exists, group=group, group_src=0)
-    if exists.item():
-        raise FileExistsError(f"folder: {folder} is there already, but needs a new name")
-    temporary.mkdir(parents=True, exist_ok=True)
-    shard = temporary / _SHARD.format(rank=rank, num_ranks=num_ranks)
-    _write(_entries(module, with_dense=rank == 0), shard)
-    dist.barrier(group)
-    if rank == 0:
-        temporary.rename(folder)
-    dist.barrier(group)
+    shard = temporary / _SHARD.format(rank=rank, num_ranks=dist.get_world_size(group))
+
+    with _all_or_none(group):
+        if rank == 0:
+            _make_room(folder, temporary)
+    with _all_or_none(group):
+        _write(_entries(module, with_dense=rank == 0), shard)
+    with _all_or_none(group):
+        if rank == 0:
+            temporary.rename(folder)
 
 
 def load_checkpoint(module: nn.Module, folder: str | os.PathLike[str]) -> None:
@@ -58,6 +60,29 @@ def load_checkpoint(module: nn.Module, folder: str | os.PathLike[str]) -> None:
         entries = torch.load(shard, map_location="cpu", mmap=True, weights_only=True)
         state.update((key, value) for key, value in entries.items() if key in wanted)
     module.load_state_dict(state)
+
+
+@contextlib.contextmanager
+def _all_or_none(group: dist.ProcessGroup | None) -> Iterator[None]:
+    """A step that ends when all ranks are through it: with an error on all where one has one."""
+    error: Exception | None = None
+    try:
+        yield
+    except Exception as caught:
+        error = caught
+    errors: list[Exception | None] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(errors, error, group=group)
+    for heard in errors:
+        if heard is not None:
+            raise heard
+
+
+def _make_room(folder: Path, temporary: Path) -> None:
+    if folder.exists():
+        raise FileExistsError(f"folder: {folder} is there already, but needs a new name")
+    if temporary.exists():  # what a job left that did not come to its end
+        shutil.rmtree(temporary)
+    temporary.mkdir(parents=True)
 
 
 def _entries(module: nn.Module, *, with_dense: bool) -> dict[str, Any]:

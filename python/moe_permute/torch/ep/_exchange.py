@@ -12,7 +12,8 @@ from torch.autograd.function import once_differentiable
 
 from moe_permute import _native
 
-from ._agreement import FORMS, check_agreement, check_routing, check_tensor
+from ._agreement import FORMS, check_agreement
+from ._calls import agree, check_routing, check_tensor
 from ._chunk import Chunk, Routing, make_chunk
 from ._memory import Lane, fresh_rows
 from ._wire import Bytes, Traffic, Transfer, Wire
@@ -80,9 +81,10 @@ class ExpertExchange:
                 slot whose id is not in [0, E) is not routed: it adds zero and gets zero gradients.
             probs: [T, K], the weights; gradients reach them through `RoutedTokens.combine`.
         """
-        check_routing(self, indices, probs)
+        probs, num_tokens = agree(
+            self, "indices, probs", probs, lambda: check_routing(self, indices, probs)
+        )
         traffic = self.traffic.routing
-        num_tokens = [n for (n,) in self.wire.gather_numbers([len(indices)], traffic)]
         if indices.dtype != torch.int32:
             indices = indices.masked_fill(indices >= self.num_experts, -1).clamp(min=-1).int()
         all_indices = self.wire.all_gather(indices, num_tokens, traffic).wait()
@@ -128,13 +130,18 @@ class RoutedTokens:
 
     def dispatch(self, tokens: Tensor) -> Tensor:
         """Bring tokens [T, H] to their experts: this rank's rows [R, H]."""
-        check_tensor(self._exchange, "tokens", tokens, self._num_tokens)
-        return _Dispatch.apply(tokens, self)
+        return _Dispatch.apply(self._agreed("tokens", tokens, self._num_tokens), self)
 
     def combine(self, rows: Tensor) -> Tensor:
         """Bring the experts' rows [R, H] back to their tokens [T, H], weighted and added up."""
-        check_tensor(self._exchange, "rows", rows, self.num_rows)
-        return _Combine.apply(rows, self._probs, self)
+        return _Combine.apply(self._agreed("rows", rows, self.num_rows), self._probs, self)
+
+    def _agreed(self, name: str, tensor: Tensor, num_rows: int) -> Tensor:
+        exchange = self._exchange
+        agreed, _ = agree(
+            exchange, name, tensor, lambda: check_tensor(exchange, name, tensor, num_rows)
+        )
+        return agreed
 
     # --- what forward and backward are made of ----------------------------------------------------
 

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from .._layer import MoE
+from ._agreement import check_same
 from ._exchange import ExpertExchange
 
 _STACKED = ("up", "down")
@@ -57,6 +58,7 @@ class ExpertParallelMoE(MoE):
             num_experts, top_k, hidden_size,
             dtype=dtype, probs_dtype=dtype, group=group, form=form, num_chunks=num_chunks,
         )  # fmt: skip
+        check_same(exchange.wire, {"expert_size": expert_size})
         rank, num_ranks = exchange.wire.rank, exchange.wire.num_ranks
         super().__init__(
             hidden_size, expert_size, num_experts, top_k, rank=rank, num_ranks=num_ranks

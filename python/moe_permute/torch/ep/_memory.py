@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 # From here on touching fresh memory for the first time takes longer than filling it, unless its
-# pages are large.
+# pages are large. The same number as in python/src/outputs.cc, for the same reason.
 _LARGE_BYTES = 4 << 20
 
 

@@ -49,6 +49,8 @@ class Wire:
     def __init__(self, group: dist.ProcessGroup | None) -> None:
         self.group = group if group is not None else dist.group.WORLD
         self.rank, self.num_ranks = dist.get_rank(self.group), dist.get_world_size(self.group)
+        if self.rank < 0:
+            raise ValueError(f"group: rank {dist.get_rank()} of all is no member of it")
 
     def gather_numbers(self, numbers: list[int], traffic: Bytes) -> list[list[int]]:
         """Give every rank's numbers, by rank."""
