@@ -4,8 +4,9 @@
 usage: exchange_torch.py [--ranks N] [--tokens T] [--hidden H] [--experts E] [--top-k K]
 
 Each line: payload of rows that a rank sends there and back in a forward and its backward, the time
-of both, and the time of the same without communication: each collective gives at once what it gave
-before, so what is left is the permutation and the sums, with the routing and what Python takes.
+of both, and the processor's time for the same without communication: each collective gives at once
+what it gave before, so what is left is the permutation and the sums, with the routing and what
+Python takes. That counts the rank's own work alone, also where ranks share a processor.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from moe_permute.torch import moe_token_permute, moe_token_unpermute
 from moe_permute.torch.ep import ExpertExchange
 from moe_permute.torch.ep._wire import Transfer
 from torch import Tensor
+
+
+ALONE = "no exchange at all"
 
 
 class Tape:
@@ -125,9 +129,10 @@ def work(rank: int, options: argparse.Namespace, store: str) -> None:
     tokens = torch.randint(-4, 5, (options.tokens, options.hidden), generator=random)
     tokens = tokens.to(getattr(torch, options.dtype))
     num_experts = options.experts
-    versions = {"plain torch": lambda x, p, tape: plain(x, indices, p, num_experts, tape)}
-    if options.ranks == 1:
-        versions["no exchange at all"] = lambda x, p, _: alone(x, indices, p)
+    versions = {
+        "plain torch": lambda x, p, tape: plain(x, indices, p, num_experts, tape),
+        ALONE: lambda x, p, _: alone(x, indices, p),
+    }
     exchanges = {}
     for form in ("all-gather", "all-to-all"):
         for num_chunks in (1, 4):
@@ -140,12 +145,13 @@ def work(rank: int, options: argparse.Namespace, store: str) -> None:
             versions[name] = functools.partial(forward, exchange, indices)
     measured = {name: Measured() for name in versions}
     for name, version in versions.items():
-        step(version, tokens, probs, measured[name].tape)
+        step(version, tokens, probs, measured[name].tape, time.perf_counter)
         measured[name].tape.played = 0
     for _ in range(options.rounds + 1):
         for name, version in versions.items():
-            measured[name].whole.append(step(version, tokens, probs, None))
-            measured[name].local.append(step(version, tokens, probs, measured[name].tape))
+            clock, tape = time.perf_counter, measured[name].tape
+            measured[name].whole.append(step(version, tokens, probs, None, clock))
+            measured[name].local.append(step(version, tokens, probs, tape, time.process_time))
     if rank == 0:
         report(measured, exchanges, options)
     dist.destroy_process_group()
@@ -153,7 +159,7 @@ def work(rank: int, options: argparse.Namespace, store: str) -> None:
 
 @dataclass
 class Measured:
-    """Seconds of steps with communication and without, of which the first does not count."""
+    """Seconds of steps with communication, and of the processor without; the first do not count."""
 
     tape: Tape = field(default_factory=Tape)
     whole: list[float] = field(default_factory=list)
@@ -161,6 +167,7 @@ class Measured:
 
 
 def alone(tokens: Tensor, indices: Tensor, probs: Tensor) -> Tensor:
+    """Each rank permutes its own tokens for all experts: as many rows as come by an exchange."""
     rows, sorted_indices, _ = moe_token_permute(tokens, indices)
     return moe_token_unpermute(rows, sorted_indices, probs)
 
@@ -177,14 +184,14 @@ def forward(
     return routed.combine(routed.dispatch(tokens))
 
 
-def step(version, tokens: Tensor, probs: Tensor, tape: Tape | None) -> float:
+def step(version, tokens: Tensor, probs: Tensor, tape: Tape | None, clock) -> float:
     """Forward and backward through experts that change nothing; the answer is checked."""
     leaf, weights = tokens.clone().requires_grad_(), probs.clone().requires_grad_()
     dist.barrier()
-    start = time.perf_counter()
+    start = clock()
     out = version(leaf, weights, tape)
     out.backward(tokens)
-    seconds = time.perf_counter() - start
+    seconds = clock() - start
     assert torch.equal(out, tokens) and torch.equal(leaf.grad, tokens)
     return seconds
 
@@ -194,14 +201,14 @@ def report(measured: dict[str, Measured], exchanges, options: argparse.Namespace
     plain_bytes = 4 * options.tokens * options.top_k * row_bytes
     plain_bytes = plain_bytes * (options.ranks - 1) // options.ranks
     for name, times in measured.items():
-        sent = plain_bytes
+        sent = 0 if name == ALONE else plain_bytes
         if name in exchanges:  # counted in each step with communication, and in the recorded one
             traffic = exchanges[name].traffic
             sent = (traffic.rows.sent + traffic.partials.sent) // (len(times.whole) + 1)
         whole, local = (statistics.median(t[1:]) * 1e3 for t in (times.whole, times.local))
         print(
             f"{options.ranks} ranks  {name:22} {sent / 1e6:8.2f} MB  {whole:8.1f} ms,"
-            f" without communication {local:8.1f} ms"
+            f" without communication {local:8.1f} ms of the processor"
         )
 
 
@@ -217,7 +224,9 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("MOE_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(work, (options, f"{folder}/store"), options.ranks)
+        # Forked: this process has imported PyTorch, and has run nothing yet.
+        args = options, f"{folder}/store"
+        mp.start_processes(work, args, options.ranks, start_method="fork")
 
 
 if __name__ == "__main__":
