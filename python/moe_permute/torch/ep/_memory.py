@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 
 import torch
@@ -10,6 +11,8 @@ from torch import Tensor
 # From here on touching fresh memory for the first time takes longer than filling it, unless its
 # pages are large. The same number as in python/src/outputs.cc, for the same reason.
 _LARGE_BYTES = 4 << 20
+# Large pages are asked for in the allocator's own memory: it gives again what was touched before.
+_LIBC = ctypes.CDLL(None) if hasattr(mmap, "MADV_HUGEPAGE") else None
 
 
 def row_bytes_of(rows: Tensor) -> int:
@@ -18,12 +21,12 @@ def row_bytes_of(rows: Tensor) -> int:
 
 def fresh_rows(num_rows: int, like: Tensor) -> Tensor:
     """Rows of the size and dtype of those of `like`, with anything in them."""
-    size = num_rows * row_bytes_of(like)
-    if size < _LARGE_BYTES or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return like.new_empty((num_rows, like.shape[1]))
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    memory.madvise(mmap.MADV_HUGEPAGE)
-    return torch.frombuffer(memory, dtype=like.dtype).view(num_rows, like.shape[1])
+    rows = like.new_empty((num_rows, like.shape[1]))
+    if rows.nbytes >= _LARGE_BYTES and _LIBC is not None:
+        first_page = -(-rows.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
+        num_bytes = rows.data_ptr() + rows.nbytes - first_page
+        _LIBC.madvise(ctypes.c_void_p(first_page), ctypes.c_size_t(num_bytes), mmap.MADV_HUGEPAGE)
+    return rows
 
 
 class Buffer:
