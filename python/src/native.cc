@@ -5,6 +5,7 @@
 #include "config.h"
 #include "numpy.h"
 #include "ops.h"
+#include "torch_road.h"
 #include "xla.h"
 
 namespace nb = nanobind;
@@ -42,6 +43,9 @@ NB_MODULE(_native, module) {
   def(module, "ep_range_of_rank", &ep_range_of_rank, "(tokens_per_expert, rank, num_ranks)");
   def(module, "set_num_threads", &set_num_threads, "(num_threads)");
   module.def("num_threads", &num_threads);
+  module.def("torch_road", &torch_road,
+             "How an eager call with these arguments gets to its operator: 0 by PyTorch's "
+             "dispatcher, 1 by torch.func, 2 through autograd, 3 directly.");
   module.def("xla_handlers", &xla_handlers, "Capsules for jax.ffi, by name; empty without jaxlib.");
   module.def("config", &config, "What this build is and what it found, as a dict.");
 }

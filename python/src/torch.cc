@@ -1,6 +1,11 @@
 #include "torch.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
 #include <string>
 
 #include "dlpack_types.h"
@@ -61,6 +66,41 @@ bool is_negated(nb::handle object) {
   return is_true(PyObject_CallMethodNoArgs(object.ptr(), kIsNeg));
 }
 
+// What a tensor is lent as, in front of its memory, in one block. Asking PyTorch for memory by way
+// of DLPack makes two tensors of it, one in the other, and takes twice as long.
+struct Fresh {
+  DLManagedTensorVersioned lent;  // first: its deleter gets no more than its address
+  std::array<int64_t, TensorDesc::kMaxDims> shape;
+  void* block;
+};
+
+void free_fresh(DLManagedTensorVersioned* lent) {
+  std::free(reinterpret_cast<Fresh*>(lent)->block);
+}
+
+Fresh* make_fresh(DType dtype, std::span<const int64_t> shape) {
+  constexpr uintptr_t kAlignment = 64;  // as PyTorch's own
+  size_t num_bytes = static_cast<size_t>(dtype_bytes(dtype));
+  for (const int64_t size : shape) num_bytes *= static_cast<size_t>(size);
+  // Not std::aligned_alloc, which does not take from the small blocks that wait for reuse.
+  void* block = std::malloc(sizeof(Fresh) + kAlignment + num_bytes);
+  if (!block) throw std::bad_alloc();
+  const uintptr_t front = reinterpret_cast<uintptr_t>(block) + sizeof(Fresh) + kAlignment - 1;
+  char* data = reinterpret_cast<char*>(front / kAlignment * kAlignment);
+  auto* fresh = new (data - sizeof(Fresh)) Fresh{};
+  fresh->block = block;
+  std::copy(shape.begin(), shape.end(), fresh->shape.begin());
+  fresh->lent = {{kDLPackMajor, 0}, nullptr, &free_fresh, 0, {}};
+  fresh->lent.dl_tensor = {data,
+                           {kDLCPU, 0},
+                           static_cast<int32_t>(shape.size()),
+                           to_dlpack(dtype),
+                           fresh->shape.data(),
+                           nullptr,
+                           0};
+  return fresh;
+}
+
 }  // namespace
 
 bool is_torch(nb::handle object) {
@@ -88,6 +128,16 @@ DLTensor view_torch(nb::handle object, const char* name) {
   return tensor;
 }
 
+bool torch_cpu_dtype(nb::handle object, DType& dtype) {
+  DLTensor tensor{};
+  const DLPackExchangeAPI* api = exchange_api.load(std::memory_order_relaxed);
+  if (api->dltensor_from_py_object_no_sync(object.ptr(), &tensor) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  return tensor.device.device_type == kDLCPU && from_dlpack(tensor.dtype, dtype);
+}
+
 bool requires_grad(nb::handle object) {
   static PyObject* const kRequiresGrad = interned("requires_grad");
   return is_true(PyObject_GetAttr(object.ptr(), kRequiresGrad));
@@ -108,27 +158,14 @@ void mark_written(nb::handle tensor) {
 }
 
 nb::object new_torch(DType dtype, std::span<const int64_t> shape, void*& data) {
+  Fresh* fresh = make_fresh(dtype, shape);
+  data = fresh->lent.dl_tensor.data;
+  void* object = nullptr;
   const DLPackExchangeAPI* api = exchange_api.load(std::memory_order_relaxed);
-  DLTensor prototype{nullptr,
-                     {kDLCPU, 0},
-                     static_cast<int32_t>(shape.size()),
-                     to_dlpack(dtype),
-                     const_cast<int64_t*>(shape.data()),
-                     nullptr,
-                     0};
-  DLManagedTensorVersioned* tensor = nullptr;
-  std::string problem;
-  const auto set_error = [](void* context, const char*, const char* message) {
-    *static_cast<std::string*>(context) = message;
-  };
-  if (api->managed_tensor_allocator(&prototype, &tensor, &problem, set_error) != 0) {
-    PyErr_Clear();
-    PyErr_SetString(PyExc_MemoryError, problem.substr(0, problem.find('\n')).c_str());
+  if (api->managed_tensor_to_py_object_no_sync(&fresh->lent, &object) != 0) {
+    free_fresh(&fresh->lent);
     nb::raise_python_error();
   }
-  data = static_cast<char*>(tensor->dl_tensor.data) + tensor->dl_tensor.byte_offset;
-  void* object = nullptr;
-  if (api->managed_tensor_to_py_object_no_sync(tensor, &object) != 0) nb::raise_python_error();
   return nb::steal(static_cast<PyObject*>(object));
 }
 

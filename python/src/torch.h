@@ -20,6 +20,9 @@ bool is_torch(nb::handle object);
 // that the CPU can read as it stands.
 DLTensor view_torch(nb::handle object, const char* name);
 
+// Whether the tensor has memory that the CPU can read as it stands, and elements of a known kind.
+bool torch_cpu_dtype(nb::handle object, DType& dtype);
+
 bool requires_grad(nb::handle object);
 
 // Whether it carries a tangent of forward-mode differentiation.

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ._operator import AUTOGRAD, DIRECT, road_of
+
 Window = tuple[int, int] | None
 
 _STRIDED = torch.strided
@@ -18,18 +20,12 @@ _INDICES = (torch.int32, torch.int64)
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
-def check_tensors(tensors: dict[str, Any]) -> None:
-    """Check that all are tensors of the right kind, on one device. Only probs may be None."""
-    for name, tensor in tensors.items():
-        allowed = _INDICES if name in _NAMES_OF_INDICES else _FLOATS
-        if (
-            not isinstance(tensor, Tensor)
-            or tensor.dtype not in allowed
-            or not tensor.is_cpu
-            or tensor.layout is not _STRIDED
-        ) and (tensor is not None or name != "probs"):
-            _look_closer(tensors)
-            break
+def checked(names: tuple[str, str, str], *tensors: Any) -> int:
+    """Give the road of a call with these: tensors of the right kinds. Only probs may be None."""
+    road = road_of(*tensors)
+    if road not in (AUTOGRAD, DIRECT):  # which ask for as much
+        _look_closer(dict(zip(names, tensors, strict=True)))
+    return road
 
 
 def _look_closer(tensors: dict[str, Any]) -> None:
@@ -47,16 +43,21 @@ def _look_closer(tensors: dict[str, Any]) -> None:
 def _tensor(name: str, tensor: Any) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name}: {type(tensor).__name__}, but needs a torch.Tensor")
-    allowed = _INDICES if name in _NAMES_OF_INDICES else _FLOATS
-    if tensor.dtype not in allowed:
-        wanted = ", ".join(str(dtype) for dtype in allowed)
-        gradient = " that requires_grad" if tensor.requires_grad else ""
-        raise TypeError(f"{name}: {tensor.dtype}{gradient}, but needs one of {wanted}")
+    check_dtype(name, tensor)
     if tensor.layout is not _STRIDED:
         raise ValueError(f"{name}: layout {tensor.layout}, but needs torch.strided")
     if not tensor.is_cpu and not tensor.is_meta:
         raise ValueError(f"{name}: on {tensor.device}, but needs a tensor on cpu")
     return tensor
+
+
+def check_dtype(name: str, tensor: Tensor) -> None:
+    """TypeError unless the dtype is one that an argument of this name may have."""
+    allowed = _INDICES if name in _NAMES_OF_INDICES else _FLOATS
+    if tensor.dtype not in allowed:
+        wanted = ", ".join(str(dtype) for dtype in allowed)
+        gradient = " that requires_grad" if tensor.requires_grad else ""
+        raise TypeError(f"{name}: {tensor.dtype}{gradient}, but needs one of {wanted}")
 
 
 def as_column(tensor: Tensor | None) -> Tensor | None:
@@ -67,9 +68,7 @@ def as_column(tensor: Tensor | None) -> Tensor | None:
 # --- integers -------------------------------------------------------------------------------------
 
 
-def window_of(ep_range: Sequence[int] | Tensor | None) -> Window:
-    if ep_range is None:
-        return None
+def window_of(ep_range: Sequence[int] | Tensor) -> Window:
     if isinstance(ep_range, Tensor):
         ep_range = _list_of(ep_range)
     begin, end = _two("ep_range", ep_range, "(begin, end)")
@@ -156,36 +155,3 @@ def _slots_per_token(num_slots: int, num_tokens: int) -> int:
             f"restore_shape: {num_tokens} tokens, but needs a divisor of the {num_slots} slots"
         )
     return num_slots // num_tokens
-
-
-# --- what fake kernels check ----------------------------------------------------------------------
-
-
-def needs_shape(name: str, tensor: Tensor, *sizes: int | None) -> None:
-    """ValueError unless the tensor has these sizes; None stands for any."""
-
-    def message() -> str:
-        wanted = ", ".join("any" if size is None else str(size) for size in sizes)
-        return f"{name}: shape {list(tensor.shape)}, but needs [{wanted}]"
-
-    torch._check_value(tensor.dim() == len(sizes), message)
-    for got, size in zip(tensor.shape, sizes, strict=True):
-        if size is not None:
-            torch._check_value(got == size, message)
-
-
-def tokens_of_slots(sorted_indices: Tensor, top_k: int) -> int:
-    torch._check_value(top_k >= 1, lambda: f"top_k: {top_k}, but needs at least 1")
-    return sorted_indices.shape[0] // top_k
-
-
-def rows_of_window(ep_range: Sequence[int], num_slots: int) -> int:
-    begin, end = ep_range
-
-    def message() -> str:
-        wanted = f"0 <= begin <= end <= {num_slots}, the number of slots"
-        return f"ep_range: [{begin}, {end}), but needs {wanted}"
-
-    for fits in (begin >= 0, end >= begin, end <= num_slots):
-        torch._check_value(fits, message)
-    return end - begin

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from ._arguments import as_column, check_tensors, top_k_of, window_of, window_of_first
+from ._arguments import as_column, checked, top_k_of, window_of, window_of_first
 from ._operators import permute, unpermute
+
+_PERMUTED = "tokens", "indices", "probs"
+_UNPERMUTED = "permuted_tokens", "sorted_indices", "probs"
 
 
 def moe_token_permute(
@@ -48,13 +51,13 @@ def moe_token_permute(
     ([2.0, 1.0, 3.0, 2.0], [2, 0, 4, 1, 5, 3])
 
     """
-    check_tensors({"tokens": tokens, "indices": indices, "probs": probs})
-    window = window_of(ep_range)
+    road = checked(_PERMUTED, tokens, indices, probs)
+    window = None if ep_range is None else window_of(ep_range)
     if indices.dim() == 1:
         indices, probs = indices.unsqueeze(1), as_column(probs)
     if num_out_tokens is not None:
         window = window_of_first(num_out_tokens, window, indices)
-    outputs: tuple[Tensor, Tensor, Tensor | None] = permute(tokens, indices, probs, window)
+    outputs: tuple[Tensor, Tensor, Tensor | None] = permute.by(road, tokens, indices, probs, window)
     return outputs
 
 
@@ -96,10 +99,9 @@ def moe_token_unpermute(
     [4.0, 6.0]
 
     """
-    check_tensors(
-        {"permuted_tokens": permuted_tokens, "sorted_indices": sorted_indices, "probs": probs}
-    )
+    road = checked(_UNPERMUTED, permuted_tokens, sorted_indices, probs)
     probs = as_column(probs)
     top_k = top_k_of(permuted_tokens, sorted_indices, probs, restore_shape)
-    tokens: Tensor = unpermute(permuted_tokens, sorted_indices, probs, top_k, window_of(ep_range))
+    window = None if ep_range is None else window_of(ep_range)
+    tokens: Tensor = unpermute.by(road, permuted_tokens, sorted_indices, probs, top_k, window)
     return tokens

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn import Parameter
+
+from moe_permute import _native
 
 _library = torch.library.Library("moe_permute", "DEF")
 
-# Where PyTorch has these no more, calls take the road that is always right.
-_num_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
-_tracing_state = getattr(torch._C, "_get_tracing_state", lambda: True)
-_is_profiled = getattr(torch.autograd, "_profiler_enabled", lambda: True)
-_NO_TENSORS = (type(None), int, tuple)
-_in_transform = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
+_is_compiling = torch.compiler.is_compiling
+# How a call gets to its operator, as the native code has them.
+DISPATCHER, TRANSFORM, AUTOGRAD, DIRECT = range(4)
+
+
+def road_of(*args: Any) -> int:
+    """Tell how a call with these arguments gets to its operator."""
+    return DISPATCHER if _is_compiling() else _native.torch_road(*args)
 
 
 class Operator:
@@ -42,58 +44,49 @@ class Operator:
         _library.impl(name, kernel, "CPU")
         torch.library.register_fake(qualified, fake, lib=_library)
         torch.library.register_autograd(qualified, backward, setup_context=save, lib=_library)
-        self.overload = getattr(torch.ops.moe_permute, name).default
-        self._kernel = kernel
-        self._eager = _eager_function(self.overload, kernel, save, backward)
-        self._transformed = _transformed_function(self, save, backward)
+        overload = getattr(torch.ops.moe_permute, name).default
+        record = _recorder(overload, kernel, save, backward)
+        transformed = _transformed(overload, self, save, backward)
+
+        def by(road: int, *args: Any) -> Any:
+            if road == AUTOGRAD:
+                return record(*args)
+            if road == DIRECT:
+                return kernel(*args)
+            return overload(*args) if road == DISPATCHER else transformed(*args)
+
+        self.by = by
 
     def __call__(self, *args: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return self.overload(*args)
-        if _in_transform():
-            return self._transformed.apply(*args)
-        if _num_modes() != 0 or _is_profiled() or _tracing_state() is not None:
-            return self.overload(*args)
-        needs_grad = False
-        for arg in args:
-            kind = type(arg)
-            if kind is Tensor or kind is Parameter:
-                if not arg.is_cpu:
-                    return self.overload(*args)
-                needs_grad = needs_grad or arg.requires_grad
-            elif kind not in _NO_TENSORS and isinstance(arg, Tensor):
-                return self.overload(*args)
-        if needs_grad and torch.is_grad_enabled():
-            return self._eager.apply(*args)
-        return self._kernel(*args)
+        return self.by(road_of(*args), *args)
 
 
-def _eager_function(
-    overload: Any, kernel: Any, save: Any, backward: Any
-) -> type[torch.autograd.Function]:
+def _recorder(overload: Any, kernel: Any, save: Any, backward: Any) -> Callable[..., Any]:
     def forward(ctx: Any, *args: Any) -> Any:
         output = kernel(*args)
         save(ctx, args, output)
         return output
 
-    return _function(overload, forward=forward, backward=backward)
+    function = _function(overload, forward=forward, backward=backward)
+    # The `apply` of autograd.Function itself looks for transforms first, which takes as long as all
+    # of the recording, and which a plain call has none of.
+    apply: Callable[..., Any] = super(torch.autograd.Function, function).apply  # type: ignore[misc]
+    return apply
 
 
-def _transformed_function(
-    operator: Operator, save: Any, backward: Any
-) -> type[torch.autograd.Function]:
+def _transformed(overload: Any, operator: Any, save: Any, backward: Any) -> Callable[..., Any]:
     def vmap(*_: Any) -> None:
         raise NotImplementedError(
-            f"{operator.overload.name()}: torch.vmap, but needs the batch folded into the tokens"
+            f"{overload.name()}: torch.vmap, but needs the batch folded into the tokens"
         )
 
     return _function(
-        operator.overload,
+        overload,
         forward=lambda *args: operator(*args),
         setup_context=save,
         backward=backward,
         vmap=vmap,
-    )
+    ).apply
 
 
 def _function(overload: Any, **members: Any) -> type[torch.autograd.Function]:

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from moe_permute import _native
 
-from ._arguments import Window, needs_shape, rows_of_window, tokens_of_slots
+from . import _fakes
+from ._arguments import Window
 from ._operator import Operator
 
-Tensors = tuple[Tensor, Tensor | None]
+Tensors = _fakes.Tensors
 
 
 def _mark_constant(ctx: Any, *outputs: tuple[Tensor | None, bool]) -> None:
@@ -22,66 +23,40 @@ def _mark_constant(ctx: Any, *outputs: tuple[Tensor | None, bool]) -> None:
         ctx.mark_non_differentiable(*constant)
 
 
-def _zeros(like: Tensor, shape: Any, dtype: torch.dtype) -> Tensor:
-    return like.new_zeros(shape, dtype=dtype)
-
-
 # --- permute --------------------------------------------------------------------------------------
 
 
 def _permute_kernel(
     tokens: Tensor, indices: Tensor, probs: Tensor | None, ep_range: Window
 ) -> tuple[Tensor, Tensor, Tensor | None]:
+    if indices.dim() == 1:
+        _fakes.permute(tokens, indices, probs, ep_range)  # refuses it, in the right words
     return _native.permute(tokens, indices, probs, ep_range, None, None, False, True)
 
 
-def _permute_fake(
-    tokens: Tensor, indices: Tensor, probs: Tensor | None, ep_range: Window
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    needs_shape("tokens", tokens, None, None)
-    needs_shape("indices", indices, tokens.shape[0], None)
-    num_slots = indices.numel()
-    num_rows = num_slots if ep_range is None else rows_of_window(ep_range, num_slots)
-    permuted_tokens = tokens.new_empty((num_rows, tokens.shape[1]))
-    sorted_indices = indices.new_empty((num_slots,), dtype=torch.int32)
-    if probs is None:
-        return permuted_tokens, sorted_indices, None
-    needs_shape("probs", probs, *indices.shape)
-    return permuted_tokens, sorted_indices, probs.new_empty((num_rows,))
-
-
 def _permute_save(ctx: Any, inputs: Any, output: Any) -> None:
-    tokens, indices, probs, ctx.ep_range = inputs
-    ctx.set_materialize_grads(False)
+    _, indices, _, ep_range = inputs
+    # Zeros for an output that nobody used, as its input took part all the same; but no zeros for
+    # sorted_indices, which has no gradient. Where PyTorch does not know this name: zeros too.
+    ctx._materialize_non_diff_grads = False
     ctx.save_for_backward(output[1])
-    ctx.top_k = indices.shape[1]
-    ctx.tokens_zeros = tokens.shape, tokens.dtype
-    ctx.probs_zeros = None if probs is None else (probs.shape, probs.dtype)
-    needs_tokens, _, needs_probs, *_ = ctx.needs_input_grad
-    _mark_constant(ctx, (output[0], needs_tokens), (output[2], needs_probs))
+    ctx.call = indices.shape[1], ep_range
+    needs_tokens, _, needs_probs = ctx.needs_input_grad[:3]
+    if not needs_tokens or not needs_probs:
+        _mark_constant(ctx, (output[0], needs_tokens), (output[2], needs_probs))
 
 
 def _permute_backward(
-    ctx: Any, rows_grad: Tensor | None, _: None, row_probs_grad: Tensor | None
+    ctx: Any, rows_grad: Tensor, _: Tensor | None, row_probs_grad: Tensor | None
 ) -> Any:
     (sorted_indices,) = ctx.saved_tensors
     needs_tokens, _, needs_probs = ctx.needs_input_grad[:3]
-    rows_grad = rows_grad if needs_tokens else None
-    row_probs_grad = row_probs_grad if needs_probs else None
-    tokens_grad = probs_grad = None
-    rows = rows_grad
-    if rows is None and row_probs_grad is not None:
+    if not needs_tokens and row_probs_grad is not None:
         # The operator wants rows also where nobody wants their gradient: some without elements.
-        rows = row_probs_grad.new_empty((len(row_probs_grad), 0))
-    if rows is not None:
-        tokens_grad, probs_grad = permute_grad(
-            rows, sorted_indices, row_probs_grad, ctx.top_k, ctx.ep_range
-        )
-    # An output that nobody used has no gradient, but its input took part all the same: zeros.
-    if needs_tokens and rows_grad is None:
-        tokens_grad = _zeros(sorted_indices, *ctx.tokens_zeros)
-    if needs_probs and row_probs_grad is None:
-        probs_grad = _zeros(sorted_indices, *ctx.probs_zeros)
+        rows_grad = row_probs_grad.new_empty((len(row_probs_grad), 0))
+    if not needs_probs:
+        row_probs_grad = None
+    tokens_grad, probs_grad = permute_grad(rows_grad, sorted_indices, row_probs_grad, *ctx.call)
     return tokens_grad if needs_tokens else None, None, probs_grad, None
 
 
@@ -89,7 +64,7 @@ permute = Operator(
     "permute(Tensor tokens, Tensor indices, Tensor? probs, SymInt[]? ep_range)"
     " -> (Tensor, Tensor, Tensor)",
     _permute_kernel,
-    _permute_fake,
+    _fakes.permute,
     _permute_save,
     _permute_backward,
 )
@@ -108,23 +83,6 @@ def _permute_grad_kernel(
     return _native.permute_grad(
         rows_grad, sorted_indices, top_k, probs_grad, ep_range, None, False, True
     )
-
-
-def _permute_grad_fake(
-    rows_grad: Tensor,
-    sorted_indices: Tensor,
-    probs_grad: Tensor | None,
-    top_k: int,
-    ep_range: Window,
-) -> Tensors:
-    needs_shape("permuted_tokens_grad", rows_grad, None, None)
-    needs_shape("sorted_indices", sorted_indices, None)
-    num_tokens = tokens_of_slots(sorted_indices, top_k)
-    tokens_grad = rows_grad.new_empty((num_tokens, rows_grad.shape[1]))
-    if probs_grad is None:
-        return tokens_grad, None
-    needs_shape("permuted_probs_grad", probs_grad, None)
-    return tokens_grad, probs_grad.new_empty((num_tokens, top_k))
 
 
 def _permute_grad_save(ctx: Any, inputs: Any, output: Any) -> None:
@@ -158,7 +116,7 @@ permute_grad = Operator(
     "permute_grad(Tensor permuted_tokens_grad, Tensor sorted_indices, Tensor? permuted_probs_grad,"
     " SymInt top_k, SymInt[]? ep_range) -> (Tensor, Tensor)",
     _permute_grad_kernel,
-    _permute_grad_fake,
+    _fakes.permute_grad,
     _permute_grad_save,
     _permute_grad_backward,
 )
@@ -173,28 +131,15 @@ def _unpermute_kernel(
     return _native.unpermute(rows, sorted_indices, probs, top_k, ep_range, None, False, True)
 
 
-def _unpermute_fake(
-    rows: Tensor, sorted_indices: Tensor, probs: Tensor | None, top_k: int, ep_range: Window
-) -> Tensor:
-    needs_shape("permuted_tokens", rows, None, None)
-    needs_shape("sorted_indices", sorted_indices, None)
-    num_tokens = tokens_of_slots(sorted_indices, top_k)
-    if probs is not None:
-        needs_shape("probs", probs, num_tokens, top_k)
-    return rows.new_empty((num_tokens, rows.shape[1]))
-
-
 def _unpermute_save(ctx: Any, inputs: Any, output: Any) -> None:
-    rows, sorted_indices, probs, ctx.top_k, ctx.ep_range = inputs
-    ctx.num_rows = rows.shape[0]
+    rows, sorted_indices, probs, top_k, ep_range = inputs
+    ctx.call = top_k, ep_range, rows.shape[0]
     ctx.save_for_backward(sorted_indices, rows if ctx.needs_input_grad[2] else None, probs)
 
 
 def _unpermute_backward(ctx: Any, tokens_grad: Tensor) -> Any:
     sorted_indices, rows, probs = ctx.saved_tensors
-    rows_grad, probs_grad = unpermute_grad(
-        tokens_grad, sorted_indices, rows, probs, ctx.top_k, ctx.ep_range, ctx.num_rows
-    )
+    rows_grad, probs_grad = unpermute_grad(tokens_grad, sorted_indices, rows, probs, *ctx.call)
     return rows_grad if ctx.needs_input_grad[0] else None, None, probs_grad, None, None
 
 
@@ -202,7 +147,7 @@ unpermute = Operator(
     "unpermute(Tensor permuted_tokens, Tensor sorted_indices, Tensor? probs, SymInt top_k,"
     " SymInt[]? ep_range) -> Tensor",
     _unpermute_kernel,
-    _unpermute_fake,
+    _fakes.unpermute,
     _unpermute_save,
     _unpermute_backward,
 )
@@ -224,26 +169,12 @@ def _unpermute_grad_kernel(
     window = ep_range or (0, min(num_rows, sorted_indices.shape[0]))
     out = None
     if rows is None and num_rows != window[1] - window[0]:
+        if num_rows < 0:
+            raise ValueError(f"num_rows: {num_rows}, but needs 0 or more")
         out = (tokens_grad.new_empty((num_rows, *tokens_grad.shape[1:])), None)
     return _native.unpermute_grad(
         tokens_grad, sorted_indices, rows, probs, top_k, window, out, False, True
     )
-
-
-def _unpermute_grad_fake(
-    tokens_grad: Tensor,
-    sorted_indices: Tensor,
-    rows: Tensor | None,
-    probs: Tensor | None,
-    top_k: int,
-    ep_range: Window,
-    num_rows: int,
-) -> Tensors:
-    needs_shape("tokens_grad", tokens_grad, None, None)
-    rows_grad = tokens_grad.new_empty((num_rows, tokens_grad.shape[1]))
-    if rows is None or probs is None:
-        return rows_grad, None
-    return rows_grad, probs.new_empty(probs.shape)
 
 
 def _unpermute_grad_save(ctx: Any, inputs: Any, output: Any) -> None:
@@ -282,7 +213,7 @@ unpermute_grad = Operator(
     "unpermute_grad(Tensor tokens_grad, Tensor sorted_indices, Tensor? permuted_tokens,"
     " Tensor? probs, SymInt top_k, SymInt[]? ep_range, SymInt num_rows) -> (Tensor, Tensor)",
     _unpermute_grad_kernel,
-    _unpermute_grad_fake,
+    _fakes.unpermute_grad,
     _unpermute_grad_save,
     _unpermute_grad_backward,
 )
