@@ -43,7 +43,7 @@ const char* needed_dtypes(Elements elements) {
 }
 
 void refuse_grad(bool requires_grad, const Reading& reading) {
-  if (!requires_grad || reading.allow_grad) return;
+  if (!requires_grad) return;
   throw_value_error(reading.name,
                     "requires a gradient, but these functions do not record any: use "
                     "moe_permute.torch, or pass it detached");
@@ -161,6 +161,11 @@ void Array::check_elements(const Reading& reading) const {
 }
 
 void Array::read_numpy(nb::handle object, const Reading& reading) {
+  if (is_masked(object)) {
+    throw_type_error(reading.name,
+                     "a numpy.ma.MaskedArray, whose mask would be lost, but needs an array without "
+                     "one: give filled(value), or its data");
+  }
   if (!numpy_dtype(object, desc_.dtype)) throw_dtype(reading, numpy_dtype_text(object));
   check_elements(reading);
   const NumpyView view = view_numpy(object);
@@ -170,14 +175,16 @@ void Array::read_numpy(nb::handle object, const Reading& reading) {
 }
 
 void Array::read_torch(nb::handle object, const Reading& reading) {
-  refuse_grad(requires_grad(object), reading);
+  if (!reading.allow_grad) refuse_grad(requires_grad(object), reading);
   refuse_tangent(object, reading);
   family_.kind = Family::Kind::kTorch;
   read_tensor(view_torch(object, reading.name), reading);
 }
 
 void Array::read_dlpack(nb::handle object, const Reading& reading) {
-  refuse_grad(attribute_or_none(object, "requires_grad").is(nb::handle(Py_True)), reading);
+  if (!reading.allow_grad) {
+    refuse_grad(attribute_or_none(object, "requires_grad").is(nb::handle(Py_True)), reading);
+  }
   if (nb::hasattr(object, "__dlpack_device__")) {
     const nb::object device = object.attr("__dlpack_device__")();
     if (nb::isinstance<nb::tuple>(device) && nb::len(device) == 2) {

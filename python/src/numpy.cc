@@ -83,6 +83,14 @@ void import_numpy() {
 
 bool is_numpy(nb::handle object) { return PyArray_Check(object.ptr()); }
 
+bool is_masked(nb::handle object) {
+  if (PyArray_CheckExact(object.ptr())) return false;
+  const nb::object masked = nb::module_::import_("numpy").attr("ma").attr("MaskedArray");
+  const int is_instance = PyObject_IsInstance(object.ptr(), masked.ptr());
+  if (is_instance < 0) nb::raise_python_error();
+  return is_instance != 0;
+}
+
 NumpyView view_numpy(nb::handle object) {
   PyArrayObject* array = as_array(object);
   return {PyArray_DATA(array), PyArray_NDIM(array),

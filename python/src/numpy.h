@@ -17,6 +17,9 @@ void import_numpy();
 
 bool is_numpy(nb::handle object);
 
+// Whether it carries a mask, which memory alone does not show.
+bool is_masked(nb::handle object);
+
 struct NumpyView {
   void* data;
   int num_dims;

@@ -54,6 +54,21 @@ def test_the_arguments_that_others_change_are_valid(operator):
 
 
 @pytest.mark.parametrize(("operator", "name", "value"), ARRAYS)
+@pytest.mark.parametrize("mask", [False, True])
+def test_masks_are_not_lost_in_silence(operator, name, value, mask):
+    masked = np.ma.masked_array(value, mask=mask)
+    with pytest.raises(TypeError, match=rf"^{name}: a numpy.ma.MaskedArray.*give filled"):
+        call(operator, **{name: masked})
+    call(operator, **{name: masked.filled(0)})
+
+
+def test_outputs_have_no_mask():
+    out = np.ma.masked_array(np.empty_like(TOKENS), mask=False)
+    with pytest.raises(TypeError, match=r"^out: a numpy.ma.MaskedArray"):
+        mp.unpermute(ROWS, SORTED, PROBS, out=out)
+
+
+@pytest.mark.parametrize(("operator", "name", "value"), ARRAYS)
 @pytest.mark.parametrize("wrong", [[[1, 2]], "text", 1.5, object(), {}, b"bytes", np.float32])
 def test_what_is_no_array(operator, name, value, wrong):
     with pytest.raises(TypeError, match=rf"^{name}: .*needs"):
