@@ -1,4 +1,7 @@
-"""XLA's custom calls and their gradients. Shapes have been checked; windows have not."""
+"""XLA's custom calls and their gradients. Shapes have been checked; windows have not.
+
+Each gradient is made of the others: gradients of any order exist.
+"""
 
 from __future__ import annotations
 
@@ -64,6 +67,9 @@ def _call(
     )
 
 
+# --- permute --------------------------------------------------------------------------------------
+
+
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def permute(
     static: tuple[int, int, int],
@@ -101,8 +107,24 @@ def _permute_forward(static: Any, *arguments: Any) -> tuple[Any, Any]:
 
 
 def _permute_backward(static: Any, kept: Any, grads: Any) -> tuple[Any, ...]:
-    sorted_indices, window = kept
     rows_grad, _, row_probs_grad = grads
+    static = static[0], rows_grad.shape[0]
+    tokens_grad, probs_grad = permute_grad(static, rows_grad, kept[0], row_probs_grad, kept[1])
+    return tokens_grad, None, probs_grad, None
+
+
+permute.defvjp(_permute_forward, _permute_backward)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def permute_grad(
+    static: tuple[int, int],
+    rows_grad: jax.Array,
+    sorted_indices: jax.Array,
+    row_probs_grad: Probs,
+    window: Window,
+) -> tuple[jax.Array, Probs]:
+    """Go back through permute. `static` is top_k and the rows that there are."""
     top_k = static[0]
     num_tokens = sorted_indices.shape[0] // top_k if top_k else 0
     results = [_like(rows_grad, (num_tokens, rows_grad.shape[1]))]
@@ -118,10 +140,30 @@ def _permute_backward(static: Any, kept: Any, grads: Any) -> tuple[Any, ...]:
         top_k=top_k,
         has_probs=row_probs_grad is not None,
     )
-    return tokens_grad, None, probs_grad[0] if probs_grad else None, None
+    return tokens_grad, probs_grad[0] if probs_grad else None
 
 
-permute.defvjp(_permute_forward, _permute_backward)
+def _permute_grad_forward(static: Any, *arguments: Any) -> tuple[Any, Any]:
+    return permute_grad(static, *arguments), (arguments[1], arguments[3])
+
+
+def _permute_grad_backward(static: Any, kept: Any, grads: Any) -> tuple[Any, ...]:
+    """Bring the gradients to the rows again, each slot's as it is."""
+    sorted_indices, window = kept
+    tokens_gg, probs_gg = grads
+    top_k, num_rows = static
+
+    def to_rows(top_k: int, slots: jax.Array) -> jax.Array:
+        return unpermute_grad((top_k, num_rows), slots, sorted_indices, None, None, window)[0]
+
+    row_probs_gg = None if probs_gg is None else to_rows(1, probs_gg.reshape(-1, 1)).reshape(-1)
+    return to_rows(top_k, tokens_gg), None, row_probs_gg, None
+
+
+permute_grad.defvjp(_permute_grad_forward, _permute_grad_backward)
+
+
+# --- unpermute ------------------------------------------------------------------------------------
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -145,15 +187,54 @@ def _unpermute_forward(static: Any, *arguments: Any) -> tuple[Any, Any]:
 
 def _unpermute_backward(static: Any, kept: Any, grad: jax.Array) -> tuple[Any, ...]:
     rows, sorted_indices, probs, window = kept
-    tensors, results = [grad, sorted_indices], [_like(rows, rows.shape)]
-    if probs is not None:
-        # The rows themselves are read for the gradient of probs only.
-        tensors += [rows, probs]
-        results.append(_like(probs, probs.shape))
-    rows_grad, *probs_grad = _call(
-        "unpermute_grad", window, tensors, results, top_k=static[0], has_probs=probs is not None
-    )
-    return rows_grad, None, probs_grad[0] if probs_grad else None, None
+    # The rows themselves are read for the gradient of probs only.
+    read = None if probs is None else rows
+    static = static[0], rows.shape[0]
+    rows_grad, probs_grad = unpermute_grad(static, grad, sorted_indices, read, probs, window)
+    return rows_grad, None, probs_grad, None
 
 
 unpermute.defvjp(_unpermute_forward, _unpermute_backward)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def unpermute_grad(
+    static: tuple[int, int],
+    tokens_grad: jax.Array,
+    sorted_indices: jax.Array,
+    rows: jax.Array | None,
+    probs: Probs,
+    window: Window,
+) -> tuple[jax.Array, Probs]:
+    """Go back through unpermute; rows and probs are both there or both None."""
+    top_k, num_rows = static
+    tensors = [tokens_grad, sorted_indices]
+    results = [_like(tokens_grad, (num_rows, tokens_grad.shape[1]))]
+    if rows is not None and probs is not None:
+        tensors += [rows, probs]
+        results.append(_like(probs, probs.shape))
+    rows_grad, *probs_grad = _call(
+        "unpermute_grad", window, tensors, results, top_k=top_k, has_probs=probs is not None
+    )
+    return rows_grad, probs_grad[0] if probs_grad else None
+
+
+def _unpermute_grad_forward(static: Any, *arguments: Any) -> tuple[Any, Any]:
+    return unpermute_grad(static, *arguments), arguments
+
+
+def _unpermute_grad_backward(static: Any, kept: Any, grads: Any) -> tuple[Any, ...]:
+    """Use that the operator is linear in each of tokens_grad, rows and probs."""
+    tokens_grad, sorted_indices, rows, probs, window = kept
+    rows_gg, probs_gg = grads
+    forth = static[0], tokens_grad.shape[0]
+    tokens_ggg = unpermute(forth, rows_gg, sorted_indices, probs, window)
+    if probs is None:
+        return tokens_ggg, None, None, None, None
+    tokens_ggg += unpermute(forth, rows, sorted_indices, probs_gg, window)
+    rows_ggg, _ = unpermute_grad(static, tokens_grad, sorted_indices, rows, probs_gg, window)
+    _, probs_ggg = unpermute_grad(static, tokens_grad, sorted_indices, rows_gg, probs, window)
+    return tokens_ggg, None, rows_ggg, probs_ggg, None
+
+
+unpermute_grad.defvjp(_unpermute_grad_forward, _unpermute_grad_backward)
