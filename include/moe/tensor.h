@@ -13,8 +13,22 @@ namespace moe {
 
 enum class DType : uint8_t { kF32, kF16, kBF16, kF64, kI32, kI64 };
 
-// Bytes of one element.
-MOE_API int64_t dtype_bytes(DType dtype) noexcept;
+// Bytes of one element. A number that names no dtype is rejected by name, and until then has some
+// size.
+constexpr int64_t dtype_bytes(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kF64:
+    case DType::kI64:
+      return 8;
+    case DType::kF32:
+    case DType::kI32:
+      return 4;
+    case DType::kF16:
+    case DType::kBF16:
+      return 2;
+  }
+  return 1;
+}
 // "float32", "float16", "bfloat16", "float64", "int32", "int64".
 MOE_API const char* dtype_name(DType dtype) noexcept;
 

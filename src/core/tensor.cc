@@ -6,11 +6,8 @@
 namespace moe {
 namespace {
 
-constexpr struct {
-  int64_t bytes;
-  const char* name;
-} kDTypes[] = {{4, "float32"}, {2, "float16"}, {2, "bfloat16"},
-               {8, "float64"}, {4, "int32"},   {8, "int64"}};
+constexpr const char* kDTypeNames[] = {"float32", "float16", "bfloat16",
+                                       "float64", "int32",   "int64"};
 
 TensorDesc with_shape(DType dtype, std::span<const int64_t> shape) {
   TensorDesc desc;
@@ -23,14 +20,9 @@ TensorDesc with_shape(DType dtype, std::span<const int64_t> shape) {
 
 }  // namespace
 
-// A number that names no dtype is rejected by name, and until then has some size.
-int64_t dtype_bytes(DType dtype) noexcept {
-  const auto i = static_cast<size_t>(dtype);
-  return i < std::size(kDTypes) ? kDTypes[i].bytes : 1;
-}
 const char* dtype_name(DType dtype) noexcept {
   const auto i = static_cast<size_t>(dtype);
-  return i < std::size(kDTypes) ? kDTypes[i].name : "no dtype";
+  return i < std::size(kDTypeNames) ? kDTypeNames[i] : "no dtype";
 }
 
 TensorDesc TensorDesc::contiguous(DType dtype, std::span<const int64_t> shape) noexcept {

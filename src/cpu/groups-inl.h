@@ -65,7 +65,7 @@ class Groups {
 
   // An empty one at the end.
   HWY_INLINE Group<Weight> next() {
-    if (position_ == batch().num_tokens) fill_other();
+    if (position_ == batch().num_tokens && next_token_ < gather_.last_token) fill_other();
     const int64_t begin = position_;
     const int64_t most = std::min(batch().num_tokens, begin + kMaxGroup);
     const int32_t* rows_until = batch().begin;
@@ -108,7 +108,7 @@ class Groups {
   }
   // Long after they were asked for.
   void copy_probs(const Batch& batch) const {
-    if (!gather_.probs) return;
+    if (!gather_.probs || batch.num_tokens == 0) return;
     visit_bytes(gather_.probs_dtype, [&](auto bits) {
       using Bits = decltype(bits);
       const int64_t num_slots = batch.num_tokens * gather_.slots.top_k, n = batch.num_rows();

@@ -2,6 +2,7 @@
 // they take, and how their work is cut.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -20,6 +21,15 @@ struct RowTraffic {
   bool has_probs;
 };
 
-Cut cut_rows(const RowTraffic& traffic, int num_threads);
+inline Cut cut_rows(const RowTraffic& traffic, int num_threads) {
+  const FpMode mode;  // the caller's may trap
+  const auto top_k = static_cast<double>(traffic.top_k);
+  const double rows_per_token = static_cast<double>(traffic.window_rows) /
+                                static_cast<double>(std::max<int64_t>(1, traffic.num_tokens));
+  const double rows = std::min(rows_per_token, top_k) + 1;  // a window may be longer than its slots
+  const double probs = traffic.has_probs ? top_k : 0;
+  return Cut(traffic.num_tokens, traffic.row_bytes,
+             rows * static_cast<double>(traffic.row_bytes) + probs * 8 + 1, num_threads);
+}
 
 }  // namespace moe::cpu

@@ -90,27 +90,34 @@ std::shared_ptr<const State> make_plan(const Arguments& args, const Problem& pro
   return state;
 }
 
-// What a bound call consists of.
-template <class State>
+// What a bound call consists of: all that a run reads lies together, because a run often finds
+// nothing of it in the caches.
+template <class Problem, class Pointers>
 class KernelCall final : public Call {
  public:
-  KernelCall(std::shared_ptr<const State> plan, const typename State::Pointers& pointers)
-      : plan_(std::move(plan)), pointers_(pointers) {}
+  KernelCall(const Kernel<Problem, Pointers>& kernel, size_t workspace_bytes,
+             const Problem& problem, const Pointers& pointers)
+      : run_(kernel.run),
+        workspace_bytes_(workspace_bytes),
+        pointers_(pointers),
+        problem_(problem) {}
 
-  size_t workspace_bytes() const noexcept override { return plan_->workspace_bytes; }
-  void run(void* workspace) const override {
-    plan_->kernel->run(plan_->problem, pointers_, workspace);
-  }
+  size_t workspace_bytes() const noexcept override { return workspace_bytes_; }
+  void run(void* workspace) const override { run_(problem_, pointers_, workspace); }
 
  private:
-  std::shared_ptr<const State> plan_;
-  typename State::Pointers pointers_;
+  decltype(Kernel<Problem, Pointers>::run) run_;
+  size_t workspace_bytes_;
+  Pointers pointers_;
+  Problem problem_;
 };
 
 // The plan with the addresses of first elements.
 template <class State>
-BoundCall bound_call(std::shared_ptr<const State> plan, const typename State::Pointers& first) {
-  return BoundCall(std::make_shared<KernelCall<State>>(std::move(plan), first));
+BoundCall bound_call(const State& plan, const typename State::Pointers& first) {
+  using Bound = KernelCall<typename State::Problem, typename State::Pointers>;
+  return BoundCall(
+      std::make_shared<Bound>(*plan.kernel, plan.workspace_bytes, plan.problem, first));
 }
 
 }  // namespace moe

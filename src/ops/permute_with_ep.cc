@@ -118,9 +118,9 @@ BoundCall PermuteWithEp::bind(const Pointers& pointers) const {
                            pointers.tokens_per_expert};
   check_addresses({tokens, indices, probs, rows, sorted, row_probs, counts});
   check_overlap({rows, sorted, row_probs, counts}, {tokens, indices, probs});
-  return bound_call(state_, {first_element(tokens), first_element(indices), first_element(probs),
-                             first_element(rows), first_element(sorted), first_element(row_probs),
-                             first_element(counts)});
+  return bound_call(*state_, {first_element(tokens), first_element(indices), first_element(probs),
+                              first_element(rows), first_element(sorted), first_element(row_probs),
+                              first_element(counts)});
 }
 
 size_t PermuteWithEp::workspace_bytes() const noexcept { return state_->workspace_bytes; }

@@ -93,8 +93,8 @@ BoundCall PermuteWithEpGrad::bind(const Pointers& pointers) const {
   check_addresses({rows, indices, probs, tokens_grad, probs_grad});
   check_overlap({tokens_grad, probs_grad}, {rows, indices, probs});
 
-  return bound_call(state_, {first_element(rows), first_element(indices), first_element(probs),
-                             first_element(tokens_grad), first_element(probs_grad)});
+  return bound_call(*state_, {first_element(rows), first_element(indices), first_element(probs),
+                              first_element(tokens_grad), first_element(probs_grad)});
 }
 
 size_t PermuteWithEpGrad::workspace_bytes() const noexcept { return state_->workspace_bytes; }

@@ -92,7 +92,8 @@ BoundCall SortByExpert::bind(const Pointers& pointers) const {
                            pointers.tokens_per_expert};
   check_addresses({indices, sorted, counts});
   check_overlap({sorted, counts}, {indices});
-  return bound_call(state_, {first_element(indices), first_element(sorted), first_element(counts)});
+  return bound_call(*state_,
+                    {first_element(indices), first_element(sorted), first_element(counts)});
 }
 
 size_t SortByExpert::workspace_bytes() const noexcept { return state_->workspace_bytes; }

@@ -51,8 +51,8 @@ BoundCall UnpermuteWithEp::bind(const Pointers& pointers) const {
   check_addresses({rows, indices, probs, out});
   check_overlap({out}, {rows, indices, probs});
 
-  return bound_call(state_, {first_element(rows), first_element(indices), first_element(probs),
-                             first_element(out)});
+  return bound_call(*state_, {first_element(rows), first_element(indices), first_element(probs),
+                              first_element(out)});
 }
 
 size_t UnpermuteWithEp::workspace_bytes() const noexcept { return state_->workspace_bytes; }

@@ -122,7 +122,7 @@ BoundCall UnpermuteWithEpGrad::bind(const Pointers& pointers) const {
   check_addresses({tokens, indices, permuted, probs, rows_grad, probs_grad});
   check_overlap({rows_grad, probs_grad}, {tokens, indices, permuted, probs});
 
-  return bound_call(state_,
+  return bound_call(*state_,
                     {first_element(tokens), first_element(indices), first_element(permuted),
                      first_element(probs), first_element(rows_grad), first_element(probs_grad)});
 }
