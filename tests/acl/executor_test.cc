@@ -305,19 +305,27 @@ TEST_F(Executors, BlocksTakenAnewBetweenThePhases) {
     aclOpExecutor* executor = made(call);
     call.block(kTokenOut).free();
     std::vector<Block> others;
-    while (others.size() < 64 && (others.empty() || others.back().data() != address)) {
+    // Bytes from the address to the end of the latest block, if that holds it: it need not begin
+    // there.
+    const auto room = [&] {
+      const auto past = static_cast<size_t>(static_cast<char*>(address) -
+                                            static_cast<char*>(others.back().data()));
+      return past < bytes ? bytes - past : 0;
+    };
+    do {
       others.emplace_back(bytes);
-    }
-    if (others.back().data() != address) {
-      expect_fails(executor, ACLNN_ERR_PARAM_INVALID, {"aclrtMalloc"});
-      EXPECT_EQ(aclDestroyAclOpExecutor(executor), ACLNN_SUCCESS);
-    } else if (bytes == 512) {
+    } while (others.size() < 64 && room() == 0);
+    std::vector<float> values(6);
+    const size_t needed = values.size() * sizeof(float);
+    if (room() >= needed) {
       expect_launches(executor);
-      auto values = others.back().download<float>();
-      values.resize(6);
+      ASSERT_EQ(aclrtMemcpy(values.data(), needed, address, needed, ACL_MEMCPY_DEVICE_TO_HOST),
+                ACL_SUCCESS);
       EXPECT_EQ(values, kExampleTokens);
     } else {
-      expect_fails(executor, ACLNN_ERR_PARAM_INVALID, {"aclrtMalloc block", "16 bytes"});
+      const bool begins_there = others.back().data() == address;
+      expect_fails(executor, ACLNN_ERR_PARAM_INVALID,
+                   {"aclrtMalloc", begins_there ? "16 bytes" : "block"});
       EXPECT_EQ(aclDestroyAclOpExecutor(executor), ACLNN_SUCCESS);
     }
   }
