@@ -5,13 +5,14 @@ usage: .venv/bin/python bench/python_overhead.py [--shapes] [--rounds N]
 
 Small arrays by default: what remains is the call itself. --shapes: training shapes instead, where
 outputs that are given are compared with C++, and fresh ones show what their pages cost. Each round
-times all ways in turn; a figure is the best of all rounds.
+times all ways in turn; a figure is the best of all rounds, a share of C++ the rounds' median.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -82,13 +83,27 @@ def timed(call: Callable[[], Any], batch: int) -> float:
     return (time.perf_counter() - begin) / batch
 
 
-def best_of(ways: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Time all ways in turn, round after round; the least of each."""
-    best = dict.fromkeys(ways, float("inf"))
+Times = dict[str, list[float]]
+
+
+def times_of(ways: dict[str, Callable[[], float]], rounds: int) -> Times:
+    """Time all ways in turn, back and forth."""
+    times: Times = {name: [] for name in ways}
+    turn = list(ways.items())
     for _ in range(rounds):
-        for name, way in ways.items():
-            best[name] = min(best[name], way())
-    return best
+        for name, way in turn:
+            times[name].append(way())
+        turn.reverse()
+    return times
+
+
+def best_of(times: Times) -> dict[str, float]:
+    return {name: min(seconds) for name, seconds in times.items()}
+
+
+def share(times: Times, name: str, of: str) -> float:
+    """Give by how much one way takes longer, in the median of all rounds."""
+    return statistics.median(a / b for a, b in zip(times[name], times[of], strict=True)) - 1
 
 
 def torch_or_none() -> Any:
@@ -99,7 +114,7 @@ def torch_or_none() -> Any:
     return torch
 
 
-def measure(case: Case, name: str, library: Any, rounds: int, batch: int) -> dict[str, float]:
+def measure(case: Case, name: str, library: Any, rounds: int, batch: int) -> Times:
     given, fresh = case.call(name, out=case.outputs[name]), case.call(name)
     ways: dict[str, Callable[[], float]] = {
         "C++ run": lambda: case.in_cpp(library, name, False, batch),
@@ -118,7 +133,7 @@ def measure(case: Case, name: str, library: Any, rounds: int, batch: int) -> dic
         ways["torch"] = lambda: timed(torch_fresh, batch)
     for way in ways.values():
         way()
-    return best_of(ways, rounds)
+    return times_of(ways, rounds)
 
 
 def print_row(name: str, best: dict[str, float], unit: float, difference: str) -> None:
@@ -132,7 +147,7 @@ def show_small(library: Any, rounds: int) -> None:
     case = Case(*SMALL)
     print("microseconds for", *SMALL)
     for name in OPERATORS:
-        best = measure(case, name, library, rounds, 2000)
+        best = best_of(measure(case, name, library, rounds, 2000))
         if name == OPERATORS[0]:
             print(" " * 16 + "".join(f"{way:>12}" for way in best))
         over = {w: (t - best["C++"]) * 1e6 for w, t in best.items() if "C++" not in w}
@@ -144,11 +159,12 @@ def show_shapes(library: Any, rounds: int) -> None:
         case = Case(*shape)
         print("milliseconds for", *shape)
         for name in OPERATORS:
-            best = measure(case, name, library, rounds, 1)
+            times = measure(case, name, library, rounds, 1)
+            best = best_of(times)
             if name == OPERATORS[0]:
                 print(" " * 16 + "".join(f"{way:>12}" for way in best))
-            share = best["NumPy out="] / best["C++"] - 1
-            print_row(name, best, 1e-3, f"out= {100 * share:+.1f} % of C++")
+            slower = share(times, "NumPy out=", "C++")
+            print_row(name, best, 1e-3, f"out= {100 * slower:+.1f} % of C++")
 
 
 def main() -> None:
