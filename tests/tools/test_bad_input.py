@@ -54,6 +54,10 @@ HEADERS = {
     "string": (b'{"a":"b"}', b"", "string where none belongs"),
     "no json": (b'{"a', b"", "no valid JSON"),
     "behind json": (b"{}x", b"", "no valid JSON"),
+    "null bytes behind json": (b'{"a":%s}\0\0' % BODY, b"\0" * 4, "null byte"),
+    "null byte and more": (b"{}\0{", b"", "null byte"),
+    "surrogate": (b'{"\\ud800":%s}' % BODY, b"\0" * 4, "no valid JSON"),
+    "many dimensions": ({"a": entry(0, 4, shape=[2] * 10000)}, b"\0" * 4, "(10000 sizes)"),
     "no utf-8": (b'{"\xff\xfe":%s}' % BODY, b"\0" * 4, "no valid JSON"),
     "deep lists": (b'{"a":' + b"[" * 100000, b"", "list where none belongs"),
     "deep objects": (b'{"a":' * 100000, b"", "unknown"),
@@ -99,11 +103,58 @@ def test_a_names_control_characters_stay_off_the_terminal(moe):
     assert "makes no file name" in message and "\x1b" not in message
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("\x9b2Jx", "\\xc2\\x9b2Jx"),  # one character that a terminal obeys as it does ESC [
+        ("a\u202eb", "a\\xe2\\x80\\xaeb"),  # writing from right to left
+        ("x" * 119 + "\u00e9", "x" * 119 + "..."),  # cut between characters, not within one
+        ("\u00e9\u6f22\U0001f642", "\u00e9\u6f22\U0001f642"),
+    ],
+)
+def test_names_are_shown_as_plain_text(moe, name, shown):
+    header_file(moe, {name: entry()}, b"\0" * 4)
+    assert moe.ok("tensors", "x.safetensors").out == f"{shown} [1] float32, from 0 to 0\n"
+
+
+def test_bytes_that_are_no_text_are_shown_as_numbers(moe):
+    header = b"{'descr': '\xff\xc0\xafx', 'fortran_order': False, 'shape': (1,)}"
+    (moe.folder / "x.npy").write_bytes(
+        b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 4
+    )
+    assert '"\\xff\\xc0\\xafx"' in moe.fails(3, "tensors", "x.npy")
+
+
+def test_arguments_control_characters_stay_off_the_terminal(moe):
+    header_file(moe, {"a": entry()}, b"\0" * 4)
+    for arguments in (("--as", "a=\x1b"), ("--as", "\x1b=int8"), ("-o", "\x1b"), ("\x1b",)):
+        result = moe.run("tensors", "x.safetensors", *arguments)
+        assert result.code in (2, 3) and "\x1b" not in result.err and "\\x1b" in result.err
+
+
 @pytest.mark.parametrize("name", ["../x", "a/b", "/tmp/x", ".x", "", ".."])
 def test_names_do_not_leave_the_folder(moe, name):
-    header_file(moe, {name: entry()}, b"\0" * 4)
+    header_file(moe, {"a": entry(), name: entry(4, 8)}, b"\0" * 8)
     assert "makes no file name" in moe.fails(3, "tensors", "x.safetensors", "-o", "out/")
-    assert [f for f in moe.files() if f.endswith(".npy")] == []
+    assert moe.files() == ["x.safetensors"]
+
+
+def test_a_failed_run_leaves_no_folder(moe):
+    chosen = ["--tensor=a=uint8:3", "--tensor=b=bfloat16:3"]
+    assert ".npy has no bfloat16" in moe.fails(3, "gen", *chosen, "-o", "new/er/est/")
+    assert moe.files() == []
+    (moe.folder / "new").mkdir()
+    (moe.folder / "new/mine").write_text("")
+    moe.fails(3, "gen", *chosen, "-o", "new/er/")
+    assert moe.files() == ["new", "new/mine"]
+
+
+def test_a_folders_tensors_have_names_of_their_own(moe):
+    chosen = ["--tensor=a=uint8:3", "--tensor=a=uint8:4"]
+    assert 'two tensors "a"' in moe.fails(3, "gen", *chosen, "-o", "new/")
+    many = [f"--tensor=a{i}=uint8:1" for i in range(1001)]
+    assert "a folder takes at most 1000" in moe.fails(3, "gen", *many, "-o", "new/")
+    assert moe.files() == []
 
 
 NPY = {
@@ -114,6 +165,8 @@ NPY = {
     "complex128": (lambda: tensors.npy_bytes(np.zeros(2, complex)), "needs booleans"),
     "time": (lambda: tensors.npy_bytes(np.zeros(2, "datetime64[s]")), "needs booleans"),
     "version 4": (lambda: b"\x93NUMPY\x04\0" + tensors.npy_bytes(np.zeros(2))[8:], "version 4"),
+    "minor": (lambda: b"\x93NUMPY\x01\x01" + tensors.npy_bytes(np.zeros(2))[8:], "version 1.1"),
+    "subarray": (lambda: tensors.npy_bytes(np.zeros(2)).replace(b"'<f8'", b"('<f8',)"), "structured"),
     "version 0": (lambda: b"\x93NUMPY\x00\0" + tensors.npy_bytes(np.zeros(2))[8:], "version 0"),
     "cut in magic": (lambda: b"\x93NUM", "does not begin as"),
     "cut in length": (lambda: tensors.npy_bytes(np.zeros(2))[:9], "ends within"),
@@ -141,6 +194,7 @@ def test_npy_files(moe, what):
         "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': 3}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1)}",
         "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} {}",
@@ -189,6 +243,17 @@ WRONG = [
     ("permute-grad b.safetensors -o o.safetensors --ep-rank 1/8 --ep-range 1:2", "--ep-ra"),
     ("permute-grad b.safetensors -o o.safetensors --top-k 0", "--top-k"),
     ("permute-grad b.safetensors -o o.safetensors --top-k x", "--top-k"),
+    ("permute-grad b.safetensors -o o.safetensors --top-k 1e3", "needs a whole number from 1"),
+    ("permute-grad b.safetensors -o o.safetensors --top-k 1 --rows 9", "permute-grad has none"),
+    ("permute-grad b.safetensors -o o.safetensors --ep-range= --top-k 1", "needs a value"),
+    ("permute c.safetensors -o o.safetensors --top-k 3", "the indices have 2 for each token"),
+    ("unpermute-grad c.safetensors -o o.safetensors --rows 9", "permuted_tokens has 4"),
+    ("verify permute-grad b.safetensors --against b.safetensors --ulps=-1", "needs a whole number"),
+    ("gen -o o.safetensors --seed=-1", "needs a whole number from 0"),
+    ("gen -o o.safetensors --seed 18446744073709551616", "needs a whole number from 0"),
+    ("bench --seconds nan", "needs a number from 0.01 to 600"),
+    ("--frob permute a.safetensors", 'verb: "--frob", but needs one of'),
+    ("tensors x=", 'error: "": cannot be read'),
     ("tensors a.safetensors --as y=int32", "needs NAME=DTYPE with one of x"),
     ("tensors a.safetensors --as x=int64", "its elements have 32 bits"),
     ("tensors a.safetensors --as x=int33", "no such type"),
@@ -213,14 +278,47 @@ def test_wrong_use(moe, arguments, words):
     tensors.save(moe.folder / "a.safetensors", x=x)
     indices = np.arange(2, dtype=np.int32)
     tensors.save(moe.folder / "b.safetensors", permuted_tokens_grad=x, sorted_indices=indices)
-    assert words in moe.fails(2, *arguments.split())
-    assert moe.files() == ["a.safetensors", "b.safetensors"]
+    tensors.save(
+        moe.folder / "c.safetensors", tokens=x, indices=np.zeros((2, 2), np.int32),
+        unpermuted_tokens_grad=x, permuted_tokens=np.zeros((4, 2), np.float32),
+        sorted_indices=np.arange(4, dtype=np.int32),
+    )  # fmt: skip
+    assert words in moe.fails(3 if arguments == "tensors x=" else 2, *arguments.split())
+    assert moe.files() == ["a.safetensors", "b.safetensors", "c.safetensors"]
 
 
-def test_errors_in_json(moe):
-    report = moe.run("tensors", "nothing.npy", "--json")
-    assert report.code == 3 and report.json["exit_code"] == 3
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [("tensors nothing.npy", 3), ("frobnicate", 2), ("--frob", 2), ("gen --frob", 2), ("", 2)],
+)
+def test_errors_in_json(moe, arguments, code):
+    report = moe.run(*arguments.split(), "--json")
+    assert report.code == code and report.json["exit_code"] == code
     assert report.err == f"error: {report.json['error']}\n"
+
+
+def test_a_picture_replaces_no_tensors(moe):
+    moe.ok("gen", "-o", "in.safetensors")
+    before = (moe.folder / "in.safetensors").read_bytes()
+    for command in (("plot", "in.safetensors", "-o"), ("bench", "--svg")):
+        assert "needs to end in .svg" in moe.fails(3, *command, "in.safetensors")
+    assert (moe.folder / "in.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("expert", [2**31, 2**63 - 1, -(2**63)])
+def test_experts_past_the_limits_are_not_routed(moe, expert):
+    indices = np.array([[0, expert], [1, 0]])
+    tensors.save(moe.folder / "in.safetensors", tokens=np.ones((2, 3), np.float32), indices=indices)
+    facts = moe.json("permute", "in.safetensors", "--ep-rank", "1/2", "-o", "out.safetensors")
+    assert facts["case"]["ep_range"] == [2, 3]
+    facts = moe.json("plot", "in.safetensors", "-o", "p.svg")
+    assert facts["tokens_per_expert"] == [2, 1] and facts["unrouted_slots"] == 1
+
+
+def test_a_tensors_name_may_hold_what_separates(moe):
+    header_file(moe, {"layer=3:x": entry()}, b"\0" * 4)
+    assert moe.ok("tensors", "x.safetensors:layer=3:x").out.startswith("layer=3:x [1]")
+    assert moe.ok("tensors", "y=x.safetensors:layer=3:x").out.startswith("y [1]")
 
 
 def test_a_window_that_does_not_fit_is_the_librarys_message(moe):

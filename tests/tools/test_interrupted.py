@@ -1,9 +1,11 @@
 """No partial file: full disks, limits, folders that nobody may write, signals, files cut short."""
 
 import os
+import pathlib
 import resource
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -60,11 +62,40 @@ def test_a_full_standard_output(moe):
     assert done.returncode == 3 and "standard output: cannot be written" in done.stderr
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_an_unwritable_folder(moe):
-    (moe.folder / "closed").mkdir(mode=0o500)
-    message = moe.fails(3, "gen", "-o", "closed/x.safetensors")
-    assert "Permission denied" in message
+@pytest.fixture
+def nobody(moe):
+    """Runs the program, in a folder that everybody may enter, as a user who may not do everything."""
+    if os.geteuid() != 0:
+        yield moe
+        return
+    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        user = type(moe)(pathlib.Path(folder))
+        user.command = lambda *arguments: [*prefix, *moe.command(*arguments)]
+        if subprocess.run(user.command("--version"), capture_output=True).returncode != 0:
+            pytest.skip("another user cannot reach the program")
+        yield user
+
+
+def test_a_folder_that_one_may_not_write(nobody):
+    (nobody.folder / "closed").mkdir(mode=0o555)
+    for place in ("closed/x.safetensors", "closed/new/"):
+        message = nobody.fails(3, "gen", "-o", place)
+        assert message.startswith(f"error: {place.rstrip('/')}") and "Permission denied" in message
+    assert nobody.files() == ["closed"]
+
+
+def test_what_one_may_not_read(nobody):
+    (nobody.folder / "closed").mkdir()
+    (nobody.folder / "closed/x.npy").write_bytes(b"")
+    (nobody.folder / "x.safetensors").write_bytes(b"")
+    os.chmod(nobody.folder / "closed", 0o000)
+    os.chmod(nobody.folder / "x.safetensors", 0o000)
+    for place in ("closed", "closed/x.npy", "x.safetensors"):
+        message = nobody.fails(3, "tensors", place)
+        assert message == f"error: {place}: cannot be read: Permission denied"
+    os.chmod(nobody.folder / "closed", 0o700)
 
 
 def test_an_unwritable_place(moe):
@@ -89,6 +120,20 @@ def test_signals(moe, which):
     assert run.returncode == -which
     assert moe.files() == ["x.safetensors"]
     assert (moe.folder / "x.safetensors").read_bytes() == b"what was there before"
+
+
+def test_a_signal_leaves_no_folder(moe):
+    run = subprocess.Popen(
+        moe.command("gen", "--tensor", "x=float32:4000x40000", "-o", "new/er/"),
+        cwd=moe.folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while len(moe.files()) < 3 and run.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    assert len(moe.files()) == 3, "never saw the temporary file"
+    run.send_signal(signal.SIGINT)
+    assert run.wait() == -signal.SIGINT
+    assert moe.files() == []
 
 
 def test_an_input_cut_short_meanwhile(moe):

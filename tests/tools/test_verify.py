@@ -190,6 +190,15 @@ def test_padded_buffer(moe, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_a_padded_buffer_of_all_rows(moe, seed):
+    """No mistake is named that would change nothing here."""
+    c = Case(moe, seed, rank=(0, 1))
+    for rows, cause in ((c.num_rows * K, "rows-times-top-k"), (c.num_rows + 5, "padded-buffer")):
+        report = c.verify("permute", c.permute(rows=rows))
+        assert causes(report) == [cause], report["explanations"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_argsort_for_its_inverse(moe, seed):
     c = Case(moe, seed)
     order = routing.order_of(c.indices).astype(np.int32)
@@ -334,6 +343,21 @@ def test_two_mistakes_in_two_outputs_are_named_apart(moe, seed):
     assert found == {"tokens_grad": "one-slot-only", "probs_grad": "window-off-by-one"}
 
 
+@pytest.mark.parametrize("shape", [(2**50, 0), (2**40, 0, 2), (0, 2**50), (0,), (), (1,) * 60])
+def test_results_of_a_strange_shape(moe, shape):
+    c = Case(moe, 4)
+    empty = np.zeros(1 if 0 not in shape else 0, c.dtype).tobytes()
+    for op in ("permute", "permute-grad", "unpermute", "unpermute-grad"):
+        right = getattr(c, op.replace("-", "_"))()
+        name = next(iter(right))
+        c.verify(op, {name: right[name]}, code=0)  # writes the inputs
+        tensors.save_by_hand(
+            moe.folder / "theirs.safetensors", {n: ("bfloat16", shape, empty) for n in right}
+        )
+        report = moe.json("verify", op, "in.safetensors", "--against", "theirs.safetensors", code=1)
+        assert report["cause"] == "unexplained", report["explanations"]
+
+
 def test_numbers_of_a_difference(moe):
     c = Case(moe, 5)
     theirs = c.permute_grad()
@@ -370,6 +394,25 @@ def test_rounding_is_told_from_mistakes(moe):
     assert report["cause"] == "rounding", report["explanations"]
     report = c.verify("unpermute", c.unpermute(order="descending"))
     assert report["cause"] == "other-order", report["explanations"]
+
+
+def test_a_single_term_has_no_rounding(moe):
+    """A window of few rows: no token has two terms there, so that no addition explains an error."""
+    c = Case(moe, 10)
+    c.end, c.num_rows = c.begin + 1, 1
+    c.buffer, c.probs_rows = c.buffer[:1], c.probs_rows[:1]
+    c.local = routing.locals_of(c.rows, c.begin, c.end)
+    tensors.save(
+        moe.folder / "in.safetensors",
+        permuted_tokens_grad=c.buffer, sorted_indices=c.rows, indices=c.indices,
+    )  # fmt: skip
+    off = c.permute_grad()["tokens_grad"].astype(np.float32) * (1 + 0.015 * (-1) ** np.arange(H))
+    tensors.save(moe.folder / "theirs.safetensors", tokens_grad=off.astype(c.dtype))
+    report = moe.json(
+        "verify", "permute-grad", "in.safetensors", "--against", "theirs.safetensors",
+        "--ep-range", f"{c.begin}:{c.end}", code=1,
+    )  # fmt: skip
+    assert report["cause"] == "unexplained", report["explanations"]
 
 
 def test_nan_equals_nan_and_zero_signs_show(moe):

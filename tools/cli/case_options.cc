@@ -59,14 +59,15 @@ void CaseOptions::add(CLI::App& app) {
       ->type_name("ROUTING")
       ->capture_default_str();
   app.add_option("--seed", seed_, "Another seed, other numbers")
+      ->check(between(uint64_t{0}, UINT64_MAX))
       ->type_name("N")
       ->capture_default_str();
   window_.add_window(app);
 }
 
-EpRange CaseOptions::window_in(const bench::Routing& routing) const {
-  const auto num_slots = static_cast<int64_t>(routing.experts.size());
-  const auto range = window_.window([&] { return routing.rows_per_expert; });
+EpRange CaseOptions::window_in(int64_t num_slots,
+                               const std::vector<int64_t>& tokens_per_expert) const {
+  const auto range = window_.window([&] { return tokens_per_expert; });
   if (!range) return {0, num_slots};
   if (range->begin < 0 || range->begin > range->end || range->end > num_slots) {
     throw UsageError(text("--ep-range ", range->begin, ":", range->end,

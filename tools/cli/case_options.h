@@ -25,8 +25,8 @@ class CaseOptions {
   std::optional<int64_t> given_top_k() const { return top_k_; }
   std::optional<int64_t> given_num_experts() const { return num_experts_; }
   const WindowOptions& window() const { return window_; }
-  // The window in a routing; all rows where none is given. Throws UsageError.
-  EpRange window_in(const bench::Routing& routing) const;
+  // The window in a routing of so many slots; all rows where none is given. Throws UsageError.
+  EpRange window_in(int64_t num_slots, const std::vector<int64_t>& tokens_per_expert) const;
 
   // Throws UsageError where the sizes do not fit each other.
   CaseSizes sizes() const;

@@ -22,13 +22,15 @@ Argument split(const std::string& argument) {
   Argument parts{.rename = {}, .path = argument, .tensor = {}};
   std::error_code error;
   if (fs::exists(argument, error)) return parts;  // whatever characters its name has
-  const size_t equals = argument.find('=');
-  if (equals != std::string::npos && argument.find('/') > equals) {
+  static const std::string kEnd = ".safetensors:";
+  // One behind these belongs to a path or to a tensor's name.
+  const size_t equals = argument.find('='),
+               last = std::min(argument.find('/'), argument.find(kEnd));
+  if (equals != std::string::npos && equals < last) {
     parts.rename = argument.substr(0, equals);
     parts.path = argument.substr(equals + 1);
   }
-  static const std::string kEnd = ".safetensors:";
-  const size_t colon = parts.path.rfind(kEnd);
+  const size_t colon = parts.path.find(kEnd);
   if (colon != std::string::npos) {
     parts.tensor = parts.path.substr(colon + kEnd.size());
     parts.path.resize(colon + kEnd.size() - 1);
@@ -76,11 +78,11 @@ void Inputs::open(const std::string& argument) {
 
 void Inputs::open_safetensors(const std::string& path, const std::string& wanted,
                               const std::string& rename) {
-  SafetensorsContent content = read_safetensors(map(path), path);
+  std::vector<StoredTensor> tensors = read_safetensors(map(path), path);
   const std::string one =
-      wanted.empty() && !rename.empty() ? only_name(content.tensors, rename, path) : wanted;
+      wanted.empty() && !rename.empty() ? only_name(tensors, rename, path) : wanted;
   bool found = false;
-  for (StoredTensor& tensor : content.tensors) {
+  for (StoredTensor& tensor : tensors) {
     if (!one.empty() && tensor.name != one) continue;
     const std::string name = rename.empty() ? tensor.name : rename;
     add(name, std::move(tensor), path);
@@ -99,10 +101,12 @@ void Inputs::open_npy(const std::string& path, const std::string& rename) {
 
 void Inputs::open_folder(const std::string& path) {
   std::vector<std::string> found;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    const std::string name = entry.path().filename().string();
-    if (name.ends_with(".npy") && name[0] != '.') found.push_back(entry.path().string());
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.ends_with(".npy") && name[0] != '.') found.push_back(entry->path().string());
   }
+  if (error) throw FileError(path, "cannot be read: " + error.message());
   if (found.empty()) throw UsageError(path + ": a folder without .npy files");
   std::sort(found.begin(), found.end());
   for (const std::string& file : found) open_npy(file, "");

@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <cstring>
 
 #include "cli/app_facts.h"
 #include "cli/help.h"
@@ -47,12 +46,6 @@ std::string verb_section(const VerbFacts& verb) {
   return page + text(".PP\n.nf\n", roff(verb.footer), "\n.fi\n");
 }
 
-void write(const std::string& path, const std::string& words) {
-  PendingFile file(path, words.size());
-  std::memcpy(file.bytes().data(), words.data(), words.size());
-  file.commit();
-}
-
 }  // namespace
 
 std::string man_page(const CLI::App& app) {
@@ -69,10 +62,10 @@ std::string man_page(const CLI::App& app) {
 }
 
 void write_manual(const CLI::App& app, const std::string& folder) {
-  write(folder + "/moe-permute.1", man_page(app));
-  write(folder + "/moe-permute.bash", bash_completion(app));
-  write(folder + "/_moe-permute", zsh_completion(app));
-  write(folder + "/moe-permute.fish", fish_completion(app));
+  write_file(folder + "/moe-permute.1", man_page(app));
+  write_file(folder + "/moe-permute.bash", bash_completion(app));
+  write_file(folder + "/_moe-permute", zsh_completion(app));
+  write_file(folder + "/moe-permute.fish", fish_completion(app));
 }
 
 }  // namespace moe::tools

@@ -1,12 +1,15 @@
 #include "cli/models.h"
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/errors.h"
 #include "files/text.h"
 #include "shapes_json.h"
 
 namespace moe::tools {
+
+namespace {
 
 const std::vector<Model>& all_models() {
   static const std::vector<Model> models = [] {
@@ -20,6 +23,8 @@ const std::vector<Model>& all_models() {
   }();
   return models;
 }
+
+}  // namespace
 
 const Model& find_model(const std::string& name) {
   for (const Model& model : all_models()) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace moe::tools {
 
@@ -12,7 +11,6 @@ struct Model {
   int64_t hidden_size, num_experts, top_k;
 };
 
-const std::vector<Model>& all_models();
 // Throws UsageError.
 const Model& find_model(const std::string& name);
 // "mixtral-8x7b, deepseek-v3, ..."

@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/errors.h"
 #include "cli/ranges.h"
+
 namespace moe::tools {
 
 void OperatorSettings::add(CLI::App& app) {
@@ -20,7 +22,10 @@ void OperatorSettings::add(CLI::App& app) {
   add_engine_options(app, engine_);
 }
 
-Settings OperatorSettings::resolve(const Inputs& inputs) const {
+Settings OperatorSettings::resolve(const Inputs& inputs, const Operator& op) const {
+  if (rows_ && !op.makes_rows()) {
+    throw UsageError(text("--rows: is for permuted outputs, but ", op.verb, " has none"));
+  }
   return {.ep_range = window_.window(inputs),
           .top_k = top_k_,
           .num_experts = window_.num_experts(),

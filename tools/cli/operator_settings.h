@@ -16,7 +16,7 @@ class OperatorSettings {
  public:
   void add(CLI::App& app);
   // With the window that the files give.
-  Settings resolve(const Inputs& inputs) const;
+  Settings resolve(const Inputs& inputs, const Operator& op) const;
   const WindowOptions& window() const { return window_; }
 
  private:

@@ -1,6 +1,7 @@
 #include "cli/program.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <new>
 
@@ -47,7 +48,7 @@ Failure failure_of(const std::exception_ptr& error) {
 }
 
 int report_failure(const Failure& failure, Output& output) {
-  std::fprintf(stderr, "error: %s\n", failure.message.c_str());
+  std::fprintf(stderr, "error: %s\n", harmless(failure.message).c_str());
   if (output.json) {
     output.facts = {{"error", failure.message}, {"exit_code", failure.code}};
     output.finish();
@@ -72,6 +73,10 @@ class Program {
       write_manual(app_, argv[2]);
       return kOk;
     }
+    const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    // Errors of the arguments themselves are to be told as it asks, too.
+    output_.json = std::count(arguments.begin(), arguments.end(), "--json") > 0;
+    for (const std::string& argument : arguments) check_value(argument);
     check_verb(argc, argv);
     try {
       app_.parse(argc, argv);
@@ -94,6 +99,13 @@ class Program {
     verb.add_options(*app);
   }
 
+  // The parser would take the next argument for a value that is missing, as in --ep-range=$NOT_SET.
+  static void check_value(const std::string& given) {
+    if (given.starts_with("--") && given.find('=') == given.size() - 1) {
+      throw UsageError(text(printable(given), ": needs a value behind the ="));
+    }
+  }
+
   void check_verb(int argc, char** argv) const {
     const std::string given = argc > 1 ? argv[1] : "";
     std::string names;
@@ -101,7 +113,7 @@ class Program {
       if (given == verb->name()) return;
       names += text(names.empty() ? "" : ", ", verb->name());
     }
-    if (given.starts_with('-')) return;
+    if (given == "-h" || given == "--help" || given == "--version") return;
     throw UsageError(
         text("verb: ", given.empty() ? "none given" : quoted(given), ", but needs one of ", names));
   }

@@ -22,20 +22,13 @@ Progress::~Progress() {
   if (shown_) std::fputs("\r\033[K", stderr);
 }
 
-void Progress::stage(const std::string& name, int64_t num_steps) {
+void Progress::stage(const std::string& name) {
   const std::lock_guard lock(mutex_);
   stage_ = name;
-  num_steps_ = num_steps;
-  done_ = 0;
 }
 
 void Progress::show(double seconds) {
-  std::fprintf(stderr, "\r\033[K%s", stage_.c_str());
-  if (num_steps_ > 0) {
-    std::fprintf(stderr, " %.0f%%",
-                 100.0 * static_cast<double>(done_) / static_cast<double>(num_steps_));
-  }
-  std::fprintf(stderr, ", %.0f s", seconds);
+  std::fprintf(stderr, "\r\033[K%s, %.0f s", stage_.c_str(), seconds);
   std::fflush(stderr);
   shown_ = true;
 }

@@ -1,9 +1,7 @@
 // What a long run is at, on a terminal, from its first second on.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
-#include <cstdint>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -18,9 +16,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // What is being done from now on, and in how many steps; 0 where nobody knows.
-  void stage(const std::string& name, int64_t num_steps = 0);
-  void step() { done_.fetch_add(1, std::memory_order_relaxed); }
+  // What is being done from now on.
+  void stage(const std::string& name);
 
  private:
   void show(double seconds);
@@ -30,8 +27,6 @@ class Progress {
   std::condition_variable ended_;
   bool end_ = false, shown_ = false;
   std::string stage_;
-  int64_t num_steps_ = 0;
-  std::atomic<int64_t> done_{0};
   std::thread thread_;
 };
 

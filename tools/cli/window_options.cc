@@ -27,10 +27,33 @@ std::optional<std::pair<int64_t, int64_t>> two_numbers(const std::string& given,
   return numbers;
 }
 
+EpRange parse_range(const std::string& given) {
+  const auto numbers = two_numbers(given, ':');
+  if (!numbers) {
+    throw UsageError("--ep-range " + printable(given) +
+                     ": needs BEGIN:END, for instance 4096:8192");
+  }
+  return {numbers->first, numbers->second};
+}
+
+RankOf parse_rank(const std::string& given) {
+  const auto numbers = two_numbers(given, '/');
+  // Products with numbers of experts stay below 2^63 then.
+  if (!numbers || numbers->first < 0 || numbers->first >= numbers->second ||
+      numbers->second > kMostExperts) {
+    throw UsageError(text("--ep-rank ", printable(given),
+                          ": needs RANK/RANKS with 0 <= RANK < RANKS <= ", kMostExperts,
+                          ", for instance 1/8"));
+  }
+  return {numbers->first, numbers->second};
+}
+
 std::vector<int64_t> count(const std::vector<int64_t>& experts,
                            std::optional<int64_t> num_experts) {
   int64_t last = -1;
-  for (int64_t expert : experts) last = std::max(last, expert);
+  for (int64_t expert : experts) {
+    if (expert <= INT32_MAX) last = std::max(last, expert);  // beyond that, it is not routed
+  }
   const int64_t n = num_experts.value_or(last + 1);
   if (n > kMostExperts) {
     throw UsageError(text("indices: expert ", n - 1, ", but at most ", kMostExperts,
@@ -63,27 +86,6 @@ void WindowOptions::add_window(CLI::App& app) {
                  "tokens_per_expert in the files")
       ->type_name("RANK/RANKS")
       ->excludes(range);
-}
-
-EpRange parse_range(const std::string& given) {
-  const auto numbers = two_numbers(given, ':');
-  if (!numbers) {
-    throw UsageError("--ep-range " + printable(given) +
-                     ": needs BEGIN:END, for instance 4096:8192");
-  }
-  return {numbers->first, numbers->second};
-}
-
-RankOf parse_rank(const std::string& given) {
-  const auto numbers = two_numbers(given, '/');
-  // Products with numbers of experts stay below 2^63 then.
-  if (!numbers || numbers->first < 0 || numbers->first >= numbers->second ||
-      numbers->second > kMostExperts) {
-    throw UsageError(text("--ep-rank ", printable(given),
-                          ": needs RANK/RANKS with 0 <= RANK < RANKS <= ", kMostExperts,
-                          ", for instance 1/8"));
-  }
-  return {numbers->first, numbers->second};
 }
 
 std::optional<RankOf> WindowOptions::rank() const {

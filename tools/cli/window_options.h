@@ -42,8 +42,4 @@ class WindowOptions {
 // without `num_experts` up to the last one named. Throws UsageError where neither is there.
 std::vector<int64_t> expert_counts(const Inputs& inputs, std::optional<int64_t> num_experts);
 
-// "4096:8192" and "1/8". Throw UsageError.
-EpRange parse_range(const std::string& text);
-RankOf parse_rank(const std::string& text);
-
 }  // namespace moe::tools

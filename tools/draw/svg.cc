@@ -1,9 +1,8 @@
 #include "draw/svg.h"
 
 #include <cstdio>
-#include <cstring>
 
-#include "files/pending_file.h"
+#include "files/file_error.h"
 
 namespace moe::tools {
 namespace {
@@ -87,10 +86,8 @@ std::string Svg::str(int height) const {
               "\" rx=\"8\"/>\n", body_, "</svg>\n");
 }
 
-void write_picture(const std::string& path, const std::string& svg) {
-  PendingFile file(path, svg.size());
-  std::memcpy(file.bytes().data(), svg.data(), svg.size());
-  file.commit();
+void check_picture(const std::string& path) {
+  if (!path.ends_with(".svg")) throw FileError(path, "a picture's name needs to end in .svg");
 }
 
 }  // namespace moe::tools

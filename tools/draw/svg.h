@@ -32,7 +32,8 @@ class Svg {
   std::string label_, body_;
 };
 
-// Writes a picture under its name once it is complete. Throws FileError.
-void write_picture(const std::string& path, const std::string& svg);
+// Throws FileError unless the name is a picture's: it must not replace a file of tensors by
+// mistake.
+void check_picture(const std::string& path);
 
 }  // namespace moe::tools

@@ -8,6 +8,7 @@ namespace {
 constexpr std::optional<DType> kNone;
 
 // .npy files of types that NumPy itself does not have say only how wide an element is ("<V2").
+// In the order of the enumeration.
 constexpr DTypeFacts kDTypes[] = {
     {FileDType::kBool, "bool", "BOOL", "|b1", 8, kNone},
     {FileDType::kU8, "uint8", "U8", "|u1", 8, kNone},
@@ -45,8 +46,6 @@ bool same(const char* name, std::string_view wanted) { return name && wanted == 
 
 }  // namespace
 
-std::span<const DTypeFacts> all_dtypes() { return kDTypes; }
-
 const DTypeFacts& facts(FileDType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
 
 const DTypeFacts* find_safetensors_dtype(std::string_view name) {
@@ -83,6 +82,10 @@ std::optional<int64_t> tensor_bytes(FileDType dtype, std::span<const int64_t> sh
   if (empty) return 0;
   if (bits % 8 != 0) return {};
   return bits / 8;
+}
+
+int64_t num_elements(FileDType dtype, std::span<const std::byte> bytes) {
+  return static_cast<int64_t>(bytes.size()) * 8 / facts(dtype).bits;
 }
 
 }  // namespace moe::tools

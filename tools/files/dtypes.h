@@ -1,6 +1,7 @@
 // The element types of both file formats.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -46,8 +47,6 @@ struct DTypeFacts {
   std::optional<DType> operand;  // the library's own name for it
 };
 
-// All, in the order of the enumeration.
-std::span<const DTypeFacts> all_dtypes();
 const DTypeFacts& facts(FileDType dtype);
 
 // By any of the names above; null where there is none. "<V2" is found as npy's.
@@ -59,5 +58,8 @@ FileDType file_dtype(DType dtype);
 // Bytes of a tensor; nothing where they do not fit 63 bits, a size is negative, or elements smaller
 // than a byte leave one half full.
 std::optional<int64_t> tensor_bytes(FileDType dtype, std::span<const int64_t> shape);
+
+// How many elements these bytes are.
+int64_t num_elements(FileDType dtype, std::span<const std::byte> bytes);
 
 }  // namespace moe::tools

@@ -13,7 +13,7 @@ namespace moe::tools {
 class FileError : public std::runtime_error {
  public:
   FileError(const std::string& path, const std::string& problem)
-      : std::runtime_error(printable(path) + ": " + problem) {}
+      : std::runtime_error((path.empty() ? quoted(path) : printable(path)) + ": " + problem) {}
 };
 
 }  // namespace moe::tools

@@ -92,7 +92,7 @@ class Parser {
 
   std::string descr() {
     skip_space();
-    if (!rest_.empty() && rest_.front() == '[') {
+    if (!rest_.empty() && (rest_.front() == '[' || rest_.front() == '(')) {
       fail("a structured dtype, but needs one plain element type");
     }
     return string();
@@ -109,7 +109,7 @@ class Parser {
     while (!take(')')) {
       header_.shape.push_back(size());
       if (!take(',')) {
-        expect(')');
+        expect(header_.shape.size() == 1 ? ',' : ')');  // "(3)" is a number
         break;
       }
     }

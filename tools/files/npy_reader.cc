@@ -22,9 +22,11 @@ struct HeaderPlace {
 };
 
 HeaderPlace header_place(std::span<const std::byte> file, const std::string& path) {
-  const int version = file.size() > 6 ? std::to_integer<int>(file[6]) : 0;
-  if (version < 1 || version > 3) {
-    throw FileError(path, text(".npy version ", version, ", but needs 1, 2 or 3"));
+  if (file.size() < 8) throw FileError(path, "ends within its .npy header");
+  const int version = std::to_integer<int>(file[6]), minor = std::to_integer<int>(file[7]);
+  if (version < 1 || version > 3 || minor != 0) {
+    throw FileError(path,
+                    text(".npy version ", version, ".", minor, ", but needs 1.0, 2.0 or 3.0"));
   }
   const size_t num_length_bytes = version == 1 ? 2 : 4, begin = 8 + num_length_bytes;
   if (file.size() < begin) throw FileError(path, "ends within its .npy header");

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "files/file_error.h"
 #include "files/npy_writer.h"
@@ -12,15 +13,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Fewer than the names that pending_names.cc has room for.
+constexpr size_t kMostFiles = 1000;
+
 bool is_folder(const std::string& path) {
   std::error_code error;
   return path.ends_with('/') || fs::is_directory(path, error);
-}
-
-void make_folder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw FileError(path, "the folder cannot be made: " + error.message());
 }
 
 // A name of a tensor becomes a name of a file only where it cannot lead anywhere else.
@@ -38,8 +36,7 @@ std::string npy_path(const std::string& folder, const std::string& name) {
 
 OutputFiles::OutputFiles(const std::string& path, std::span<const StoredTensor> tensors) {
   if (is_folder(path)) {
-    make_folder(path);
-    for (const StoredTensor& tensor : tensors) make_npy(npy_path(path, tensor.name), tensor);
+    make_folder(path, tensors);
   } else if (path.ends_with(".safetensors")) {
     make_safetensors(path, tensors);
   } else if (path.ends_with(".npy") && tensors.size() == 1) {
@@ -51,6 +48,21 @@ OutputFiles::OutputFiles(const std::string& path, std::span<const StoredTensor> 
   } else {
     throw FileError(path, "needs to end in .safetensors or .npy, or in / for a folder");
   }
+}
+
+void OutputFiles::make_folder(const std::string& path, std::span<const StoredTensor> tensors) {
+  if (tensors.size() > kMostFiles) {
+    throw FileError(path, text(tensors.size(), " tensors, but a folder takes at most ", kMostFiles,
+                               ": write a .safetensors file instead"));
+  }
+  std::set<std::string> names;
+  for (const StoredTensor& tensor : tensors) {
+    if (!names.insert(npy_path(path, tensor.name)).second) {
+      throw FileError(path, "would hold two tensors " + quoted(tensor.name));
+    }
+  }
+  folder_.emplace(path);
+  for (const StoredTensor& tensor : tensors) make_npy(npy_path(path, tensor.name), tensor);
 }
 
 void OutputFiles::make_safetensors(const std::string& path, std::span<const StoredTensor> tensors) {
@@ -74,6 +86,7 @@ void OutputFiles::make_npy(const std::string& path, const StoredTensor& tensor) 
 
 void OutputFiles::commit() {
   for (const auto& file : files_) file->commit();
+  if (folder_) folder_->keep();
 }
 
 }  // namespace moe::tools

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "files/pending_file.h"
+#include "files/pending_folder.h"
 #include "files/stored_tensor.h"
 
 namespace moe::tools {
@@ -27,9 +29,11 @@ class OutputFiles {
   void commit();
 
  private:
+  void make_folder(const std::string& path, std::span<const StoredTensor> tensors);
   void make_safetensors(const std::string& path, std::span<const StoredTensor> tensors);
   void make_npy(const std::string& path, const StoredTensor& tensor);
 
+  std::optional<PendingFolder> folder_;  // outlives its files
   std::vector<std::unique_ptr<PendingFile>> files_;
   std::vector<std::byte*> places_;
   std::vector<std::string> paths_;

@@ -105,4 +105,10 @@ void PendingFile::discard() noexcept {
   release_pending(slot_);
 }
 
+void write_file(const std::string& path, const std::string& content) {
+  PendingFile file(path, content.size());
+  std::memcpy(file.bytes().data(), content.data(), content.size());
+  file.commit();
+}
+
 }  // namespace moe::tools

@@ -39,6 +39,9 @@ class PendingFile {
   std::byte* data_ = nullptr;
 };
 
+// Writes a whole file so. Throws FileError.
+void write_file(const std::string& path, const std::string& content);
+
 // From now on SIGINT, SIGTERM and SIGHUP remove every pending file before they end the program, and
 // so does SIGBUS, which a mapped file raises that somebody else has cut short. A write past a size
 // limit of the process becomes an error instead of a signal.

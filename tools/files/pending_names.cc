@@ -17,9 +17,11 @@ namespace {
 constexpr size_t kMost = 1024;
 std::array<std::atomic<char*>, kMost> g_names{};
 
+// Latest first: a folder's files before the folder.
 void remove_all() {
-  for (const auto& name : g_names) {
-    if (const char* path = name.load()) unlink(path);
+  for (auto name = g_names.rbegin(); name != g_names.rend(); ++name) {
+    const char* path = name->load();
+    if (path && unlink(path) != 0) rmdir(path);
   }
 }
 

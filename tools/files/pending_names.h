@@ -1,5 +1,5 @@
-// Names of files that must not stay when the program is interrupted. A signal handler reads them:
-// no locks, no allocation.
+// Names of files and folders that must not stay when the program is interrupted. A signal handler
+// reads them: no locks, no allocation.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Handler(const std::string& path) : path_(path) {}
 
-  SafetensorsHeader take() { return std::move(header_); }
+  std::vector<SafetensorsEntry> take() { return std::move(entries_); }
 
   bool start_object(size_t) override {
     if (depth_ >= 2) fail("objects within " + where() + ", but the format has none there");
@@ -40,7 +40,7 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override {
     in_array_ = false;
     if (field_ == "shape") {
-      header_.entries.back().shape = numbers_;
+      entries_.back().shape = numbers_;
     } else {
       set_offsets();
     }
@@ -60,14 +60,11 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(std::string& value) override {
     if (depth_ != 2 || in_array_) fail("a string where none belongs, " + where());
-    if (in_metadata_) {
-      header_.metadata[field_] = value;
-      return true;
-    }
+    if (in_metadata_) return true;
     if (field_ != "dtype") fail("a string for its " + field_ + ", " + where());
     const DTypeFacts* known = find_safetensors_dtype(value);
     if (!known) fail(text("an unknown dtype ", quoted(value), ", ", where()));
-    header_.entries.back().dtype = known->dtype;
+    entries_.back().dtype = known->dtype;
     return true;
   }
   bool number_unsigned(number_unsigned_t value) override {
@@ -95,19 +92,19 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
 
   void begin_entry() {
     fields_.clear();
-    header_.entries.push_back({.name = key_, .shape = {}});
+    entries_.push_back({.name = key_, .shape = {}});
   }
   void end_entry() const {
     if (fields_.size() != 3) fail("no dtype, shape and data_offsets, all three, " + where());
   }
   void set_offsets() {
     if (numbers_.size() != 2) fail("data_offsets that are not two numbers, " + where());
-    header_.entries.back().begin = numbers_[0];
-    header_.entries.back().end = numbers_[1];
+    entries_.back().begin = numbers_[0];
+    entries_.back().end = numbers_[1];
   }
 
   const std::string& path_;
-  SafetensorsHeader header_;
+  std::vector<SafetensorsEntry> entries_;
   int depth_ = 0;
   bool in_metadata_ = false, in_array_ = false;
   std::string key_, field_;
@@ -117,8 +114,11 @@ class Handler final : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-SafetensorsHeader parse_safetensors_header(std::string_view json, const std::string& path) {
+std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view json,
+                                                       const std::string& path) {
   if (!json.starts_with('{')) throw FileError(path, "its header does not begin with {");
+  // The parser would take a null byte for the text's end.
+  if (json.find('\0') != json.npos) throw FileError(path, "its header has a null byte");
   Handler handler(path);
   nlohmann::json::sax_parse(json.begin(), json.end(), &handler);
   return handler.take();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,13 +17,10 @@ struct SafetensorsEntry {
   int64_t begin = 0, end = 0;  // bytes behind the header
 };
 
-struct SafetensorsHeader {
-  std::vector<SafetensorsEntry> entries;  // as they stand in the header
-  std::map<std::string, std::string> metadata;
-};
-
-// Throws FileError (for `path`) unless the text is one JSON object of such entries, each name once.
-// Nothing deeper than the format is entered, and nothing is built for it.
-SafetensorsHeader parse_safetensors_header(std::string_view json, const std::string& path);
+// The entries as they stand in the header; what the file says of itself (__metadata__) is checked
+// and left out. Throws FileError (for `path`) unless the text is one JSON object of such entries,
+// each name once. Nothing deeper than the format is entered, and nothing is built for it.
+std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view json,
+                                                       const std::string& path);
 
 }  // namespace moe::tools

@@ -65,25 +65,25 @@ void check_places(const std::vector<SafetensorsEntry>& entries, int64_t num_byte
 
 }  // namespace
 
-SafetensorsContent read_safetensors(std::span<const std::byte> file, const std::string& path) {
+std::vector<StoredTensor> read_safetensors(std::span<const std::byte> file,
+                                           const std::string& path) {
   const uint64_t size = header_size(file, path);
   const std::string_view json(reinterpret_cast<const char*>(file.data()) + kLengthBytes, size);
-  SafetensorsHeader header = parse_safetensors_header(json, path);
+  std::vector<SafetensorsEntry> entries = parse_safetensors_header(json, path);
   const auto data = file.subspan(kLengthBytes + size);
-  std::stable_sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
+  std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
-  check_places(header.entries, static_cast<int64_t>(data.size()), path);
-  SafetensorsContent content{.tensors = {}, .metadata = std::move(header.metadata)};
-  for (SafetensorsEntry& entry : header.entries) {
-    content.tensors.push_back(
-        {.name = std::move(entry.name),
-         .dtype = entry.dtype,
-         .shape = std::move(entry.shape),
-         .bytes = data.subspan(static_cast<size_t>(entry.begin),
-                               static_cast<size_t>(entry.end - entry.begin))});
+  check_places(entries, static_cast<int64_t>(data.size()), path);
+  std::vector<StoredTensor> tensors;
+  for (SafetensorsEntry& entry : entries) {
+    tensors.push_back({.name = std::move(entry.name),
+                       .dtype = entry.dtype,
+                       .shape = std::move(entry.shape),
+                       .bytes = data.subspan(static_cast<size_t>(entry.begin),
+                                             static_cast<size_t>(entry.end - entry.begin))});
   }
-  return content;
+  return tensors;
 }
 
 }  // namespace moe::tools

@@ -19,4 +19,8 @@ struct StoredTensor {
   std::span<const std::byte> bytes;  // of the whole tensor
 };
 
+inline int64_t num_elements(const StoredTensor& tensor) {
+  return num_elements(tensor.dtype, tensor.bytes);
+}
+
 }  // namespace moe::tools

@@ -5,6 +5,7 @@
 #include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace moe::tools {
 
@@ -16,11 +17,15 @@ std::string text(const Parts&... parts) {
   return std::move(out).str();
 }
 
-// "[4, 2]"
+// "[4, 2]", cut where it is long.
 std::string shape_text(std::span<const int64_t> shape);
 
-// `name` with control characters as \x1b, cut where it is long: a file's names must not be able to
-// send commands to a terminal.
+// `words` with whatever is no plain text as \x1b: control characters, those that turn the direction
+// of writing round, bytes that are no UTF-8. A file's names must not be able to send commands to a
+// terminal. Once done, doing it again changes nothing.
+std::string harmless(std::string_view words);
+
+// The same, cut where it is long.
 std::string printable(const std::string& name);
 
 // The same between quotation marks.

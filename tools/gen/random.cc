@@ -10,7 +10,7 @@ namespace moe::tools {
 namespace {
 
 void fill_floats(FileDType dtype, std::span<std::byte> bytes, Random& random) {
-  const auto count = static_cast<int64_t>(bytes.size()) * 8 / facts(dtype).bits;
+  const auto count = num_elements(dtype, bytes);
   for (int64_t i = 0; i < count; ++i) {
     store_number(dtype, bytes.data(), i, 2 * random.unit() - 1);
   }
@@ -58,7 +58,7 @@ void fill_random(FileDType dtype, std::span<std::byte> bytes, uint64_t seed) {
 
 void fill_probs(FileDType dtype, std::span<std::byte> bytes, int64_t top_k, uint64_t seed) {
   Random random(seed);
-  const auto count = static_cast<int64_t>(bytes.size()) * 8 / facts(dtype).bits;
+  const auto count = num_elements(dtype, bytes);
   std::vector<double> weights(static_cast<size_t>(top_k));
   for (int64_t i = 0; i < count; i += top_k) {
     double sum = 0;

@@ -1,5 +1,7 @@
 #include "operators/operator.h"
 
+#include <algorithm>
+
 #include "cli/errors.h"
 #include "files/text.h"
 
@@ -61,16 +63,41 @@ const std::byte* data_of(const Operands& operands, const char* name) {
   return found == operands.end() ? nullptr : found->second.data;
 }
 
-int64_t top_k_of(const Operands& operands, const Settings& settings,
-                 std::initializer_list<const char*> names) {
-  if (settings.top_k) return *settings.top_k;
-  for (const char* name : names) {
+int64_t top_k_of(const Operands& operands, const Settings& settings) {
+  bool flat = false;
+  for (const char* name : {"probs", "indices"}) {
     const auto desc = desc_of(operands, name);
-    if (desc && desc->num_dims == 2) return desc->shape[1];
-    if (desc && desc->num_dims == 1) return 1;
+    flat |= desc && desc->num_dims == 1;
+    if (!desc || desc->num_dims != 2) continue;
+    check_top_k(settings, desc->shape[1], name);
+    return desc->shape[1];
   }
+  if (settings.top_k || flat) return settings.top_k.value_or(1);
   throw UsageError(
       "top_k: not given, but needs --top-k, or probs or indices of shape [T, K] in the files");
+}
+
+void check_top_k(const Settings& settings, int64_t top_k, const char* name) {
+  if (settings.top_k.value_or(top_k) == top_k) return;
+  throw UsageError(
+      text("--top-k ", *settings.top_k, ": but the ", name, " have ", top_k, " for each token"));
+}
+
+Sizes sizes_from_rows(const Operands& operands, const Settings& settings, const char* rows_name) {
+  const TensorDesc& rows = required(operands, rows_name).desc;
+  const TensorDesc& indices = required(operands, "sorted_indices").desc;
+  Sizes sizes;
+  sizes.top_k = top_k_of(operands, settings);
+  sizes.num_tokens = sizes.top_k > 0 ? indices.shape[0] / sizes.top_k : 0;
+  sizes.num_rows = rows.num_dims > 0 ? rows.shape[0] : 0;
+  sizes.hidden_size = rows.num_dims > 1 ? rows.shape[1] : 0;
+  sizes.dtype = rows.dtype;
+  sizes.window = settings.ep_range.value_or(EpRange{0, sizes.num_rows});
+  return sizes;
+}
+
+EpRange window_of(const Settings& settings, const Sizes& sizes) {
+  return settings.ep_range.value_or(EpRange{0, std::min(sizes.num_rows, sizes.num_slots())});
 }
 
 }  // namespace moe::tools

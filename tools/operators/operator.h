@@ -1,6 +1,7 @@
 // The four operators behind one door: tensors by name in, a plan and its outputs by name out.
 #pragma once
 
+#include <cstring>
 #include <functional>
 #include <map>
 #include <optional>
@@ -70,6 +71,9 @@ struct Operator {
   std::vector<const char*> outputs;
   // The operands must outlive what is bound. Throws InvalidArgument and UsageError.
   Planned (*plan)(const Operands&, const Settings&);
+
+  // Whether it makes rows, as many as one may wish.
+  bool makes_rows() const { return std::strncmp(outputs[0], "permuted_", 9) == 0; }
 };
 
 const std::vector<Operator>& all_operators();
@@ -80,9 +84,15 @@ const Operand& required(const Operands& operands, const char* name);
 std::optional<TensorDesc> desc_of(const Operands& operands, const char* name);
 const std::byte* data_of(const Operands& operands, const char* name);
 
-// --top-k, or the second size of the first of these operands that has two.
-int64_t top_k_of(const Operands& operands, const Settings& settings,
-                 std::initializer_list<const char*> names);
+// The second size of probs or indices, or --top-k. Throws UsageError where there is neither.
+int64_t top_k_of(const Operands& operands, const Settings& settings);
+// Throws UsageError where --top-k is another than that of a tensor.
+void check_top_k(const Settings& settings, int64_t top_k, const char* name);
+
+// The sizes of an operator that brings rows back to their tokens; `rows` names the operand.
+Sizes sizes_from_rows(const Operands& operands, const Settings& settings, const char* rows);
+// The window of one that makes rows, from its other sizes.
+EpRange window_of(const Settings& settings, const Sizes& sizes);
 
 Planned plan_permute(const Operands& operands, const Settings& settings);
 Planned plan_permute_grad(const Operands& operands, const Settings& settings);

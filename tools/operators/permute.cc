@@ -12,12 +12,12 @@ Sizes sizes_of(const TensorDesc& tokens, const TensorDesc& indices, const Settin
   Sizes sizes;
   sizes.num_tokens = indices.num_dims > 0 ? indices.shape[0] : 0;
   sizes.top_k = indices.num_dims > 1 ? indices.shape[1] : 1;
+  check_top_k(settings, sizes.top_k, "indices");
   sizes.hidden_size = tokens.num_dims > 1 ? tokens.shape[1] : 0;
   sizes.dtype = tokens.dtype;
   sizes.num_rows =
       settings.rows.value_or(settings.ep_range ? rows_of(*settings.ep_range) : sizes.num_slots());
-  sizes.window =
-      settings.ep_range.value_or(EpRange{0, std::min(sizes.num_rows, sizes.num_slots())});
+  sizes.window = window_of(settings, sizes);
   return sizes;
 }
 

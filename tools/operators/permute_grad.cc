@@ -3,19 +3,6 @@
 namespace moe::tools {
 namespace {
 
-Sizes sizes_of(const Operands& operands, const Settings& settings) {
-  const TensorDesc& rows = required(operands, "permuted_tokens_grad").desc;
-  const TensorDesc& indices = required(operands, "sorted_indices").desc;
-  Sizes sizes;
-  sizes.top_k = top_k_of(operands, settings, {"probs", "indices"});
-  sizes.num_tokens = sizes.top_k > 0 ? indices.shape[0] / sizes.top_k : 0;
-  sizes.num_rows = rows.num_dims > 0 ? rows.shape[0] : 0;
-  sizes.hidden_size = rows.num_dims > 1 ? rows.shape[1] : 0;
-  sizes.dtype = rows.dtype;
-  sizes.window = settings.ep_range.value_or(EpRange{0, sizes.num_rows});
-  return sizes;
-}
-
 PermuteWithEpGrad::Args args_of(const Operands& operands, const Settings& settings,
                                 const Sizes& sizes) {
   PermuteWithEpGrad::Args args{
@@ -36,7 +23,7 @@ PermuteWithEpGrad::Args args_of(const Operands& operands, const Settings& settin
 }  // namespace
 
 Planned plan_permute_grad(const Operands& operands, const Settings& settings) {
-  const Sizes sizes = sizes_of(operands, settings);
+  const Sizes sizes = sizes_from_rows(operands, settings, "permuted_tokens_grad");
   const PermuteWithEpGrad::Args args = args_of(operands, settings, sizes);
   const PermuteWithEpGrad plan = PermuteWithEpGrad::plan(args, settings.engine);
   std::vector<OutputSpec> specs = {{"tokens_grad", args.tokens_grad}};

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "cli/errors.h"
+#include "files/text.h"
 #include "operators/operator.h"
 
 namespace moe::tools {
@@ -7,7 +9,11 @@ namespace {
 
 int64_t rows_of(const Operands& operands, const Settings& settings, int64_t num_slots) {
   const auto permuted = desc_of(operands, "permuted_tokens");
-  if (permuted) return permuted->num_dims > 0 ? permuted->shape[0] : 0;
+  if (permuted) {
+    const int64_t rows = permuted->num_dims > 0 ? permuted->shape[0] : 0;
+    if (settings.rows.value_or(rows) == rows) return rows;
+    throw UsageError(text("--rows ", *settings.rows, ": but permuted_tokens has ", rows));
+  }
   const EpRange window = settings.ep_range.value_or(EpRange{0, num_slots});
   return settings.rows.value_or(std::max<int64_t>(window.end - window.begin, 0));
 }
@@ -17,11 +23,10 @@ Sizes sizes_of(const Operands& operands, const Settings& settings) {
   Sizes sizes;
   sizes.num_tokens = grad.num_dims > 0 ? grad.shape[0] : 0;
   sizes.hidden_size = grad.num_dims > 1 ? grad.shape[1] : 0;
-  sizes.top_k = top_k_of(operands, settings, {"probs", "indices"});
+  sizes.top_k = top_k_of(operands, settings);
   sizes.num_rows = rows_of(operands, settings, sizes.num_slots());
   sizes.dtype = grad.dtype;
-  sizes.window =
-      settings.ep_range.value_or(EpRange{0, std::min(sizes.num_rows, sizes.num_slots())});
+  sizes.window = window_of(settings, sizes);
   return sizes;
 }
 

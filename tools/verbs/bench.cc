@@ -12,6 +12,7 @@
 #include "cli/routing_input.h"
 #include "draw/bench_picture.h"
 #include "draw/svg.h"
+#include "files/pending_file.h"
 #include "problems.h"
 #include "verbs/verbs.h"
 
@@ -147,6 +148,7 @@ void BenchVerb::report(Output& output, const std::string& verb, const bench::OpP
 }
 
 int BenchVerb::run(Output& output) {
+  if (!svg_path_.empty()) check_picture(svg_path_);
   Progress progress(!output.quiet);
   std::vector<std::string> verbs = operators_;
   if (verbs.empty()) {
@@ -173,7 +175,7 @@ int BenchVerb::run(Output& output) {
     report(output, verbs[i], *problem, bench::run_case(*problem, c, memory, seconds_, false));
   }
   if (!svg_path_.empty()) {
-    write_picture(svg_path_, draw_bench(c.name(), bars_));
+    write_file(svg_path_, draw_bench(c.name(), bars_));
     output.line("wrote ", printable(svg_path_));
     output.facts["files"] = {svg_path_};
   }

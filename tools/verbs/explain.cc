@@ -78,7 +78,7 @@ class ExplainVerb final : public Verb {
       if (inputs.find("indices")) routing = routing_of_files(inputs, case_);
     } else {
       routing = routing_of_options(case_);
-      settings.ep_range = case_.window_in(case_.routing());
+      settings.ep_range = case_.window_in(routing->num_slots(), routing->tokens_per_expert);
       operands = described_operands(case_, *settings.ep_range);
       settings.num_experts = routing->num_experts;
     }

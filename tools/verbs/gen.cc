@@ -63,6 +63,9 @@ class GenVerb final : public Verb {
   int run(Output& output) override;
 
  private:
+  EpRange window_in(const bench::Routing& routing) const {
+    return case_.window_in(static_cast<int64_t>(routing.experts.size()), routing.rows_per_expert);
+  }
   bool reads(const char* tensor) const;
   void want(const char* name, FileDType dtype, std::vector<int64_t> shape,
             std::function<void(std::span<std::byte>)> fill = {});
@@ -95,7 +98,7 @@ void GenVerb::want(const char* name, FileDType dtype, std::vector<int64_t> shape
 
 void GenVerb::want_case(const bench::Routing& routing) {
   const CaseSizes s = case_.sizes();
-  const EpRange range = case_.window_in(routing);
+  const EpRange range = window_in(routing);
   const int64_t rows = range.end - range.begin;
   const FileDType dtype = case_.dtype(), probs = case_.probs_dtype();
   const std::vector<int64_t> row_shape = {rows, s.hidden_size};
@@ -174,7 +177,7 @@ int GenVerb::run(Output& output) {
   for (const StoredTensor& tensor : tensors) output.line("  ", describe(tensor));
   for (const std::string& path : files.paths()) output.line("wrote ", printable(path));
   if (tensors_.empty()) {
-    const EpRange range = case_.window_in(routing);
+    const EpRange range = window_in(routing);
     output.facts["ep_range"] = {range.begin, range.end};
     output.facts["seed"] = case_.seed();
     if (const auto rank = case_.window().rank()) {

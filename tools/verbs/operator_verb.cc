@@ -46,7 +46,7 @@ class OperatorVerb final : public Verb {
     progress.stage("reading");
     const Inputs inputs = inputs_.open();
     const Operands operands = operands_for(op_, inputs);
-    const Planned planned = op_.plan(operands, settings_.resolve(inputs));
+    const Planned planned = op_.plan(operands, settings_.resolve(inputs, op_));
     const std::vector<StoredTensor> results = stored_outputs(planned);
     OutputFiles files(output_path_, results);
     progress.stage(op_.verb);

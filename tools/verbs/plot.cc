@@ -6,6 +6,7 @@
 #include "cli/ranges.h"
 #include "draw/routing_picture.h"
 #include "draw/svg.h"
+#include "files/pending_file.h"
 #include "verbs/verbs.h"
 
 namespace moe::tools {
@@ -41,12 +42,13 @@ class PlotVerb final : public Verb {
   }
 
   int run(Output& output) override {
+    check_picture(output_path_);
     Progress progress(!output.quiet);
     progress.stage("drawing");
     const Inputs inputs = inputs_.open();
     const RoutingView routing =
         inputs_.given() ? routing_of_files(inputs, case_) : routing_of_options(case_);
-    write_picture(output_path_, draw_routing(routing, num_ranks_));
+    write_file(output_path_, draw_routing(routing, num_ranks_));
     report(output, routing);
     return kOk;
   }

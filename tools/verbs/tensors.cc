@@ -27,7 +27,7 @@ struct Extent {
 
 Extent extent_of(const StoredTensor& tensor) {
   Extent extent;
-  const auto count = static_cast<int64_t>(tensor.bytes.size()) * 8 / facts(tensor.dtype).bits;
+  const auto count = num_elements(tensor);
   for (int64_t i = 0; i < count; ++i) {
     const double value = load_number(tensor.dtype, tensor.bytes.data(), i);
     if (!std::isfinite(value)) {
@@ -59,6 +59,7 @@ class TensorsVerb final : public Verb {
     const Inputs inputs = inputs_.open();
     output.facts["tensors"] = Json::array();
     for (const auto& [name, tensor] : inputs.tensors()) list(output, tensor);
+    if (inputs.tensors().empty()) output.line("no tensors");
     if (!output_path_.empty()) {
       progress.stage("writing");
       copy(output, inputs);

@@ -5,6 +5,7 @@
 #include "cli/input_options.h"
 #include "cli/operator_settings.h"
 #include "cli/progress.h"
+#include "cli/ranges.h"
 #include "cli/tensor_values.h"
 #include "verbs/verbs.h"
 #include "verify/diagnosis.h"
@@ -54,6 +55,7 @@ class VerifyVerb final : public Verb {
         ->take_all()
         ->allow_extra_args(false);
     app.add_option("--ulps", ulps_, "Accept differences of so many units in the last place")
+        ->check(between(uint64_t{0}, UINT64_MAX))
         ->type_name("N");
     settings_.add(app);
     app.footer(kFooter);
@@ -217,7 +219,7 @@ int VerifyVerb::run(Output& output) {
   const Operator& op = find_operator(operator_);
   const Inputs inputs = inputs_.open(), against(against_, against_as_);
   const Operands operands = operands_for(op, inputs);
-  Settings settings = settings_.resolve(inputs);
+  Settings settings = settings_.resolve(inputs, op);
   const StoredTensor* indices = against.find("sorted_indices");
   if (indices && indices->dtype == FileDType::kI64) settings.index_dtype = DType::kI64;
   const Planned planned = op.plan(operands, settings);

@@ -9,16 +9,12 @@
 namespace moe::tools {
 namespace {
 
-int64_t count_of(const StoredTensor& tensor) {
-  return static_cast<int64_t>(tensor.bytes.size()) * 8 / facts(tensor.dtype).bits;
-}
-
 // Calls fn(begin, end) for the blocks of elements whose bytes are not all the same, until it
 // returns false.
 template <class Fn>
 void for_unequal_blocks(const StoredTensor& a, const StoredTensor& b, Fn&& fn) {
   constexpr int64_t kBlock = 1024;
-  const int64_t width = facts(a.dtype).bits / 8, count = count_of(a);
+  const int64_t width = facts(a.dtype).bits / 8, count = num_elements(a);
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t end = std::min(count, begin + kBlock);
     const auto num_bytes = static_cast<size_t>((end - begin) * width);
@@ -100,7 +96,7 @@ Match match_element(const StoredTensor& expected, const StoredTensor& theirs, in
 
 Difference compare(const StoredTensor& ours, const StoredTensor& theirs) {
   Difference difference;
-  difference.num_elements = count_of(ours);
+  difference.num_elements = num_elements(ours);
   difference.same_kind = ours.dtype == theirs.dtype && ours.shape == theirs.shape;
   if (!difference.same_kind) return difference;
   for_unequal_blocks(ours, theirs, [&](int64_t begin, int64_t end) {
@@ -112,6 +108,16 @@ Difference compare(const StoredTensor& ours, const StoredTensor& theirs) {
   const int64_t measured = difference.num_different - difference.num_nan;
   if (measured > 0) difference.mean_ulps /= static_cast<double>(measured);
   return difference;
+}
+
+bool has_rows_like(const StoredTensor& ours, const StoredTensor& theirs) {
+  return ours.dtype == theirs.dtype && ours.shape.size() == theirs.shape.size() &&
+         !ours.shape.empty() &&
+         std::equal(ours.shape.begin() + 1, ours.shape.end(), theirs.shape.begin() + 1);
+}
+
+bool all_zero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{}; });
 }
 
 Match match(const StoredTensor& expected, const StoredTensor& theirs, int64_t num_terms) {

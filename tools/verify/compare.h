@@ -22,6 +22,10 @@ struct Difference {
 // Both row-major.
 Difference compare(const StoredTensor& ours, const StoredTensor& theirs);
 
+// Whether the two differ in their number of rows at most.
+bool has_rows_like(const StoredTensor& ours, const StoredTensor& theirs);
+bool all_zero(std::span<const std::byte> bytes);
+
 enum class Match {
   kNone,
   kCoarse,    // within what additions rounded to the tensor's own type would make of it

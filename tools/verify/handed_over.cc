@@ -25,23 +25,12 @@ Variant put_right(std::string detail, std::vector<OwnedTensor> theirs) {
   return {std::move(detail), [theirs = std::move(theirs)] { return Outcome{.theirs = theirs}; }};
 }
 
-// Whether `longer` has the same rows as `ours`, and more of them.
-bool has_more_rows(const StoredTensor& ours, const StoredTensor& longer) {
-  return ours.dtype == longer.dtype && ours.shape.size() == longer.shape.size() &&
-         !ours.shape.empty() && longer.shape[0] > ours.shape[0] &&
-         std::equal(ours.shape.begin() + 1, ours.shape.end(), longer.shape.begin() + 1);
-}
-
-bool all_zero(std::span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{}; });
-}
-
 // Theirs cut to our rows, where they have `wanted` rows (or any other number: -1).
 std::vector<Variant> cut_to_rows(const Suspect& s, bool times_top_k) {
   std::string detail;
   std::vector<OwnedTensor> cut =
       collect(s, [&](const auto& ours, const auto& theirs) -> std::optional<OwnedTensor> {
-        if (!has_more_rows(ours, theirs)) return {};
+        if (!has_rows_like(ours, theirs) || theirs.shape[0] <= ours.shape[0]) return {};
         if ((theirs.shape[0] == ours.shape[0] * s.sizes.top_k && s.sizes.top_k > 1) != times_top_k)
           return {};
         OwnedTensor first{theirs, nullptr};
@@ -77,7 +66,7 @@ std::vector<OwnedTensor> changed(const Suspect& s, Change&& change) {
   return collect(s, [&](const auto& ours, const auto&) -> std::optional<OwnedTensor> {
     if (!is_float(ours.dtype)) return {};
     OwnedTensor to = make_tensor(ours.name, ours.dtype, ours.shape);
-    const auto count = static_cast<int64_t>(ours.bytes.size()) * 8 / facts(ours.dtype).bits;
+    const auto count = num_elements(ours);
     for (int64_t i = 0; i < count; ++i) {
       store_number(ours.dtype, to.memory.get(), i,
                    change(ours, load_number(ours.dtype, ours.bytes.data(), i)));
@@ -95,7 +84,7 @@ double smallest_normal(FileDType dtype) {
 std::optional<double> factor(const StoredTensor& ours, const StoredTensor& theirs) {
   if (ours.dtype != theirs.dtype || ours.shape != theirs.shape || !is_float(ours.dtype)) return {};
   double largest = 0, ratio = 0;
-  const auto count = static_cast<int64_t>(ours.bytes.size()) * 8 / facts(ours.dtype).bits;
+  const auto count = num_elements(ours);
   for (int64_t i = 0; i < count; ++i) {
     const double a = load_number(ours.dtype, ours.bytes.data(), i);
     if (!std::isfinite(a) || std::fabs(a) <= largest) continue;
@@ -169,7 +158,7 @@ std::vector<Variant> other_dtype(const Suspect& s) {
         detail = text("theirs is ", facts(theirs.dtype).name, ", and right once converted to ",
                       facts(ours.dtype).name);
         OwnedTensor to = make_tensor(ours.name, ours.dtype, ours.shape);
-        const auto count = static_cast<int64_t>(ours.bytes.size()) * 8 / facts(ours.dtype).bits;
+        const auto count = num_elements(ours);
         for (int64_t i = 0; i < count; ++i) {
           store_number(ours.dtype, to.memory.get(), i,
                        load_number(theirs.dtype, theirs.bytes.data(), i));

@@ -30,7 +30,7 @@ struct Suspect {
   int64_t num_window_rows() const { return sizes.window.end - sizes.window.begin; }
   int64_t num_slots() const { return sizes.num_slots(); }
   const StoredTensor* our(const std::string& name) const;
-  // Terms of the sums in an output: 0 for copies.
+  // Most terms of a sum in an output, where slots outside the window have none; 0 for copies.
   int64_t num_terms(const std::string& output) const;
 };
 

@@ -30,7 +30,7 @@ std::vector<Term> Terms::of_token(int64_t token) const {
   for (int64_t slot = token * k; slot < (token + 1) * k; ++slot) {
     const int64_t row = suspect_.rows[static_cast<size_t>(slot)];
     if (row < begin || row >= end || weight(slot) == 0) continue;
-    terms.push_back({row - begin, slot, weight(slot)});
+    terms.push_back({row - begin, weight(slot)});
   }
   return terms;
 }

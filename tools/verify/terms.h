@@ -8,8 +8,7 @@
 namespace moe::tools {
 
 struct Term {
-  int64_t row;  // of the buffer
-  int64_t slot;
+  int64_t row;    // of the buffer
   double weight;  // 1 without probs
 };
 
