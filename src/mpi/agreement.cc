@@ -1,7 +1,9 @@
 #include "mpi/agreement.h"
 
+#include <algorithm>
 #include <climits>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,13 @@ std::string spell_dtype(int64_t value) {
 }
 
 std::string spell_form(int64_t value) {
-  return static_cast<ExchangeForm>(value) == ExchangeForm::kAllGather ? "all-gather" : "all-to-all";
+  switch (static_cast<ExchangeForm>(value)) {
+    case ExchangeForm::kAllGather:
+      return "all-gather";
+    case ExchangeForm::kAllToAll:
+      return "all-to-all";
+  }
+  return "no form";
 }
 
 std::vector<Field> fields_of(const ExpertExchange::Args& args) {
@@ -53,8 +61,15 @@ void check_range(const char* argument, int64_t value, int64_t least, int64_t mos
                                       std::to_string(least) + " to " + std::to_string(most));
 }
 
+void check_form(ExchangeForm form) {
+  if (form == ExchangeForm::kAllGather || form == ExchangeForm::kAllToAll) return;
+  throw InvalidArgument(
+      "form", std::to_string(static_cast<int>(form)) + ", but needs all-gather or all-to-all");
+}
+
 void check_floating(const char* argument, DType dtype) {
-  if (dtype != DType::kI32 && dtype != DType::kI64) return;
+  constexpr DType kFloating[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64};
+  if (std::find(std::begin(kFloating), std::end(kFloating), dtype) != std::end(kFloating)) return;
   throw InvalidArgument(argument, std::string(dtype_name(dtype)) +
                                       ", but needs float32, float16, bfloat16 or float64");
 }
@@ -84,6 +99,7 @@ void check_agreement(const Wire& wire, const ExpertExchange::Args& args) {
 
   check_range("num_experts", args.num_experts, 1, INT_MAX);
   check_range("num_chunks", args.num_chunks, 1, INT_MAX);
+  check_form(args.form);
   check_dtypes(args);
   // MPI counts in rows, whose own bytes it counts in int: rows of H elements, and of K ids or
   // probs.

@@ -91,6 +91,10 @@ TEST(Arguments, OutsideTheirRangeAreRejected) {
             "num_chunks: -1, but needs a number from 1 to 2147483647");
   EXPECT_EQ(rejected([](Args& a) { a.dtype = DType::kI32; }),
             "dtype: int32, but needs float32, float16, bfloat16 or float64");
+  EXPECT_EQ(rejected([](Args& a) { a.dtype = static_cast<DType>(77); }),
+            "dtype: no dtype, but needs float32, float16, bfloat16 or float64");
+  EXPECT_EQ(rejected([](Args& a) { a.form = static_cast<ExchangeForm>(7); }),
+            "form: 7, but needs all-gather or all-to-all");
   EXPECT_EQ(rejected([](Args& a) { a.probs_dtype = DType::kF64; }),
             "probs_dtype: float64, but dtype is float32: float64 goes with float64 only");
 }
