@@ -358,6 +358,16 @@ def test_results_of_a_strange_shape(moe, shape):
         assert report["cause"] == "unexplained", report["explanations"]
 
 
+@pytest.mark.parametrize("op", ["permute-grad", "unpermute", "unpermute-grad"])
+def test_indices_that_are_no_rows(moe, op):
+    c = Case(moe, 11)
+    wild = c.rng.choice([-(2**63), -1, 2**31, 2**63 - 1, 0, c.begin], T * K)
+    name = {"permute-grad": "tokens_grad", "unpermute": "out"}.get(op, "permuted_tokens_grad")
+    shape = (c.num_rows, H) if op == "unpermute-grad" else (T, H)
+    report = c.verify(op, {name: c.values(*shape)}, sorted_indices=wild)
+    assert report["cause"] == "unexplained" and "no permutation" in report["note"]
+
+
 def test_numbers_of_a_difference(moe):
     c = Case(moe, 5)
     theirs = c.permute_grad()

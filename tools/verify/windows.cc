@@ -19,6 +19,11 @@ Variant with_window(const Suspect& s, std::string detail, int64_t begin, int64_t
           }};
 }
 
+// The row of a slot, counted from the window's begin, which no index of a file makes overflow.
+int64_t local_row(const Suspect& s, int64_t slot) {
+  return std::max(s.rows[static_cast<size_t>(slot)], INT64_MIN / 2) - s.sizes.window.begin;
+}
+
 std::string by_one(const char* what, int64_t from, int64_t by) {
   return text(what, " ", from + by, " instead of ", from);
 }
@@ -87,7 +92,7 @@ std::vector<Variant> rows_outside_wrap(const Suspect& s) {
   if (!reads_indices(s)) return {};
   return {{"no check of the window, and a negative row counts from the buffer's end", [&s] {
              return rerun_with_rows(s, [&](int64_t slot) {
-               const int64_t row = s.rows[static_cast<size_t>(slot)] - s.sizes.window.begin;
+               const int64_t row = local_row(s, slot);
                return row < 0 ? row + s.sizes.num_rows : row;
              });
            }}};
@@ -98,7 +103,7 @@ std::vector<Variant> rows_outside_clamped(const Suspect& s) {
   if (!reads_indices(s) || s.is("unpermute-grad") || s.sizes.num_rows == 0) return {};
   return {{"slots outside the window take its first or last row instead of none", [&s] {
              return rerun_with_rows(s, [&](int64_t slot) {
-               const int64_t row = s.rows[static_cast<size_t>(slot)] - s.sizes.window.begin;
+               const int64_t row = local_row(s, slot);
                return std::clamp<int64_t>(row, 0, s.num_window_rows() - 1);
              });
            }}};
