@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -159,6 +161,9 @@ def test_meta_tensors_give_shapes():
 
 TOKENS, INDICES, PROBS = torch.ones(4, 3), torch.zeros(4, 2, dtype=torch.int64), torch.ones(4, 2)
 ROWS, SORTED = torch.ones(8, 3), torch.arange(8)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # the interface may change, PyTorch says
+    NESTED = torch.nested.nested_tensor([TOKENS[:2], TOKENS])
 
 BAD_PERMUTES = [
     ((TOKENS.numpy(), INDICES), {}, TypeError, "tokens: ndarray"),
@@ -179,6 +184,11 @@ BAD_PERMUTES = [
     ((TOKENS, INDICES, PROBS[:, 0]), {}, ValueError, "probs: "),
     ((TOKENS.to_sparse(), INDICES), {}, ValueError, "tokens: layout torch.sparse_coo"),
     ((TOKENS.to("meta"), INDICES), {}, ValueError, "indices: on cpu"),
+    ((NESTED, INDICES), {}, ValueError, "tokens: a nested tensor"),
+    ((TOKENS, INDICES), {"ep_range": {0, 4}}, TypeError, "ep_range: set"),
+    ((TOKENS, INDICES), {"ep_range": {0: 1, 4: 5}}, TypeError, "ep_range: dict"),
+    ((TOKENS, INDICES), {"ep_range": slice(0, 4)}, TypeError, "ep_range: slice"),
+    ((TOKENS, INDICES), {"ep_range": torch.tensor(3)}, ValueError, "ep_range: shape"),
     ((TOKENS, INDICES), {"ep_range": (0, 9)}, ValueError, "ep_range: "),
     ((TOKENS, INDICES), {"ep_range": (-1, 4)}, ValueError, "ep_range: "),
     ((TOKENS, INDICES), {"ep_range": (5, 4)}, ValueError, "ep_range: "),

@@ -270,6 +270,16 @@ def test_vmap_says_what_to_do_instead():
         torch.vmap(lambda tokens: moe_token_permute(tokens, F64.indices)[0])(batch)
 
 
+def test_gradients_may_come_in_batches():
+    tokens, probs = inputs(F64.tokens, F64.probs, (True, True))
+    out = round_trip(F64, (2, 7), tokens, probs)
+    directions = torch.stack([torch.ones_like(out), F64.tokens])
+    got = grad(out, (tokens, probs), directions, is_grads_batched=True, retain_graph=True)
+    for number, direction in enumerate(directions):
+        want = grad(out, (tokens, probs), direction, retain_graph=True)
+        assert all(torch.equal(g[number], w) for g, w in zip(got, want, strict=True))
+
+
 @pytest.mark.parametrize("order", [("rows", "probs"), ("probs", "rows")])
 def test_mixed_second_derivatives_agree_with_the_oracle(order):
     rows, probs = inputs(F64.rows(10), F64.probs, (True, True))

@@ -44,6 +44,8 @@ def _tensor(name: str, tensor: Any) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name}: {type(tensor).__name__}, but needs a torch.Tensor")
     check_dtype(name, tensor)
+    if tensor.is_nested:
+        raise ValueError(f"{name}: a nested tensor, but needs one of a single shape")
     if tensor.layout is not _STRIDED:
         raise ValueError(f"{name}: layout {tensor.layout}, but needs torch.strided")
     if not tensor.is_cpu and not tensor.is_meta:
@@ -89,7 +91,9 @@ def _two(name: str, values: Any, wanted: str) -> Any:
     try:
         size = len(values)
     except TypeError:
-        raise TypeError(f"{name}: {type(values).__name__}, but needs {wanted}") from None
+        size = None
+    if size is None or isinstance(values, (set, frozenset, dict)):  # which have no order
+        raise TypeError(f"{name}: {type(values).__name__}, but needs {wanted}")
     if size != 2:
         raise ValueError(f"{name}: {size} numbers, but needs {wanted}")
     return values
