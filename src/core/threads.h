@@ -35,11 +35,33 @@ struct alignas(64) ChunkShare {
 };
 constexpr int kMaxChunkShares = 64;
 
-// Calls body(chunk, worker) once for each chunk in [0, num_chunks), on at most num_workers threads.
-// Workers begin in shares of their own, so that what a processor reads and writes lies together and
-// is likely the same the next time; and then help the others, so that a busy one takes fewer.
+// Hands chunks to a worker, one at a time. Workers begin in shares of their own, so that what a
+// processor reads and writes lies together and is likely the same the next time; and then help the
+// others, so that a busy one takes fewer.
+class ChunkTaker {
+ public:
+  ChunkTaker(ChunkShare* shares, int num_shares, int worker)
+      : shares_(shares), num_shares_(num_shares), worker_(worker) {}
+
+  // The next chunk that nobody has; false at the end.
+  bool next(int64_t& chunk) {
+    for (; shares_done_ < num_shares_; ++shares_done_) {
+      ChunkShare& share = shares_[(worker_ + shares_done_) % num_shares_];
+      chunk = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (chunk < share.end) return true;
+    }
+    return false;
+  }
+
+ private:
+  ChunkShare* shares_;
+  int num_shares_, worker_, shares_done_ = 0;
+};
+
+// Calls body(taker, worker) once for each worker, on at most num_workers threads; the workers'
+// takers share the chunks [0, num_chunks).
 template <class Body>
-void parallel_chunks(int64_t num_chunks, int num_workers, Body&& body) {
+void parallel_takers(int64_t num_chunks, int num_workers, Body&& body) {
   const int workers = static_cast<int>(std::min<int64_t>(num_workers, num_chunks));
   const int num_shares = std::min(workers, kMaxChunkShares);
   ChunkShare shares[kMaxChunkShares];
@@ -50,13 +72,16 @@ void parallel_chunks(int64_t num_chunks, int num_workers, Body&& body) {
     shares[i].end = end;
   }
   parallel_workers(workers, [&](int worker) {
-    for (int i = 0; i < num_shares; ++i) {
-      ChunkShare& share = shares[(worker + i) % num_shares];
-      for (int64_t chunk;
-           (chunk = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) {
-        body(chunk, worker);
-      }
-    }
+    ChunkTaker taker(shares, num_shares, worker);
+    body(taker, worker);
+  });
+}
+
+// Calls body(chunk, worker) once for each chunk in [0, num_chunks), on at most num_workers threads.
+template <class Body>
+void parallel_chunks(int64_t num_chunks, int num_workers, Body&& body) {
+  parallel_takers(num_chunks, num_workers, [&](ChunkTaker& taker, int worker) {
+    for (int64_t chunk; taker.next(chunk);) body(chunk, worker);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/fp_mode.h"
+#include "core/threads.h"
 #include "cpu/tuning.h"
 
 namespace moe::cpu {
@@ -25,6 +26,8 @@ class Cut {
   // Threads that the work is worth.
   int num_workers() const { return num_workers_; }
   int64_t num_chunks() const { return token_ranges_ * parts_; }
+  // Whether no chunk is a part of a row.
+  bool has_whole_rows() const { return parts_ == 1; }
   // Chunks cover every byte of every token once. Parts of a row begin at multiples of 512 bytes.
   Chunk operator[](int64_t chunk) const;
 
@@ -59,6 +62,33 @@ inline Chunk Cut::operator[](int64_t chunk) const {
   const int64_t byte = chunk % parts_ * bytes_per_part_;
   return {token, token + std::min(tokens_per_range_, num_tokens_ - token), byte,
           byte + std::min(bytes_per_part_, row_bytes_ - byte)};
+}
+
+// The chunks of a cut that a worker takes, one after another.
+class Chunks {
+ public:
+  Chunks(const Cut& cut, ChunkTaker& taker) : cut_(cut), taker_(taker) {}
+
+  bool next(Chunk& chunk) {
+    int64_t i;
+    if (!taker_.next(i)) return false;
+    chunk = cut_[i];
+    return true;
+  }
+  bool have_whole_rows() const { return cut_.has_whole_rows(); }
+
+ private:
+  const Cut& cut_;
+  ChunkTaker& taker_;
+};
+
+// Calls body(chunks) for each worker that the work is worth.
+template <class Body>
+void parallel_cut(const Cut& cut, Body&& body) {
+  parallel_takers(cut.num_chunks(), cut.num_workers(), [&](ChunkTaker& taker, int) {
+    Chunks chunks(cut, taker);
+    body(chunks);
+  });
 }
 
 }  // namespace moe::cpu

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/batch-inl.h"
+#include "cpu/cut.h"
 #include "cpu/tuning.h"
 
 #if defined(MOE_CPU_GROUPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -17,10 +18,12 @@ HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
-// The sums of the tokens [first_token, last_token); of each row, `row_bytes` from `input` on.
+// The sums of the tokens [first_token, last_token), and of those of `more` chunks; of each row,
+// `row_bytes` from `input` on.
 struct Gather {
   SlotSource slots;
   int64_t first_token, last_token;
+  Chunks* more;          // may be null
   const uint8_t* input;  // row 0 of the window
   int64_t input_step;    // bytes from row to row
   int64_t row_bytes;
@@ -58,6 +61,7 @@ class Groups {
   explicit Groups(const Gather& g)
       : gather_(g),
         next_token_(g.first_token),
+        last_token_(g.last_token),
         batch_tokens_(std::max<int64_t>(
             1, std::clamp(kBatchBytes / (g.row_bytes + 1), kBatchSlots / 8, kBatchSlots) /
                    g.slots.top_k)),
@@ -65,7 +69,7 @@ class Groups {
 
   // An empty one at the end.
   HWY_INLINE Group<Weight> next() {
-    if (position_ == batch().num_tokens && next_token_ < gather_.last_token) fill_other();
+    if (position_ == batch().num_tokens && has_tokens()) fill_other();
     const int64_t begin = position_;
     const int64_t most = std::min(batch().num_tokens, begin + kMaxGroup);
     const int32_t* rows_until = batch().begin;
@@ -87,10 +91,18 @@ class Groups {
 
   Batch& batch() { return batches_[current_]; }
 
+  bool has_tokens() {
+    if (next_token_ < last_token_) return true;
+    Chunk chunk;
+    if (!gather_.more || !gather_.more->next(chunk)) return false;
+    next_token_ = chunk.first_token, last_token_ = chunk.last_token;
+    return true;
+  }
+
   HWY_NOINLINE void fill_other() {
     current_ = 1 - current_;
     copy_probs(batch());
-    const int64_t count = std::min(batch_tokens_, gather_.last_token - next_token_);
+    const int64_t count = std::min(batch_tokens_, last_token_ - next_token_);
     pack(gather_.slots, next_token_, count, batch());
     next_token_ += count;
     position_ = 0;
@@ -126,7 +138,7 @@ class Groups {
   }
 
   const Gather& gather_;
-  int64_t next_token_, batch_tokens_, wanted_rows_;
+  int64_t next_token_, last_token_, batch_tokens_, wanted_rows_;
   Batch batches_[2];
   int current_ = 0;
   int64_t position_ = 0;

@@ -18,11 +18,10 @@ HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
-// The tokens and the bytes of their rows that a chunk names.
+// The tokens and the bytes of their rows that a chunk names; and where rows are whole, the tokens
+// of all further chunks, so that the next rows are on their way when a chunk ends.
 inline void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
-                      const Chunk& chunk, bool streaming) {
-  const FpMode mode;
-  note_target(hwy::TargetName(HWY_TARGET));
+                      const Chunk& chunk, Chunks& more, bool streaming) {
   const int64_t element = dtype_bytes(p.tokens_dtype);
   const bool with_probs = p.has_probs && chunk.first_byte == 0 && p.window.begin < p.window.end;
   if (p.has_probs && !with_probs) copy_probs(p, at, chunk);
@@ -30,6 +29,7 @@ inline void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGrad
       .slots = {p.index_dtype, at.sorted_indices, p.index_stride, p.window, p.top_k},
       .first_token = chunk.first_token,
       .last_token = chunk.last_token,
+      .more = more.have_whole_rows() && with_probs == p.has_probs ? &more : nullptr,
       .input = static_cast<const uint8_t*>(at.permuted_tokens_grad) + chunk.first_byte,
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,
@@ -43,9 +43,16 @@ inline void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGrad
   visit_float(p.tokens_dtype, [&](auto t) { gather<decltype(t), NoWeight>(g, streaming); });
 }
 
+inline void run_chunks(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
+                       Chunks& chunks, bool streaming) {
+  const FpMode mode;
+  note_target(hwy::TargetName(HWY_TARGET));
+  for (Chunk chunk; chunks.next(chunk);) run_chunk(p, at, chunk, chunks, streaming);
+}
+
 inline void run(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
                 void* workspace) {
-  run_in_chunks(p, at, workspace, run_chunk);
+  run_in_chunks(p, at, workspace, run_chunks);
 }
 
 }  // namespace HWY_NAMESPACE

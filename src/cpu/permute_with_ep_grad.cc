@@ -63,7 +63,7 @@ size_t workspace_bytes(const Problem& p) {
   return p.check_indices ? check_indices_bytes(p.num_tokens * p.top_k) : 0;
 }
 
-void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunChunk* run_chunk) {
+void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunChunks* run_chunks) {
   if (p.check_indices) {
     check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_tokens * p.top_k,
                   workspace);
@@ -72,8 +72,7 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunChu
   const int64_t element = dtype_bytes(p.tokens_dtype);
   const bool streaming = use_streaming(at.tokens_grad, p.num_tokens * p.hidden_size * element,
                                        element, cut.num_workers());
-  parallel_chunks(cut.num_chunks(), cut.num_workers(),
-                  [&](int64_t i, int) { run_chunk(p, at, cut[i], streaming); });
+  parallel_cut(cut, [&](Chunks& chunks) { run_chunks(p, at, chunks, streaming); });
 }
 
 void add_kernels(PermuteWithEpGradKernels& kernels) {

@@ -17,9 +17,9 @@ PermuteWithEpGradKernels::value_type portable_permute_with_ep_grad();
 
 size_t workspace_bytes(const PermuteWithEpGradProblem& problem);
 
-// Writes the outputs of a chunk. `streaming`: stores that pass the caches by pay off.
-using RunChunk = void(const PermuteWithEpGradProblem&, const PermuteWithEpGradPointers&,
-                      const Chunk&, bool streaming);
+// Writes the outputs of a worker's chunks. `streaming`: stores that pass the caches by pay off.
+using RunChunks = void(const PermuteWithEpGradProblem&, const PermuteWithEpGradPointers&, Chunks&,
+                       bool streaming);
 
 // Writes the probs_grad of a chunk, if there are probs and the chunk has the start of the rows.
 void copy_probs(const PermuteWithEpGradProblem& problem, const PermuteWithEpGradPointers& at,
@@ -28,7 +28,7 @@ void copy_probs(const PermuteWithEpGradProblem& problem, const PermuteWithEpGrad
 // The whole operator: checks the indices if that is asked for, cuts the work into chunks, and hands
 // them to threads.
 void run_in_chunks(const PermuteWithEpGradProblem& problem, const PermuteWithEpGradPointers& at,
-                   void* workspace, RunChunk* run_chunk);
+                   void* workspace, RunChunks* run_chunks);
 
 // The operator's slots, from `first_slot` on.
 template <class Index>

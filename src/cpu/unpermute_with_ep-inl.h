@@ -18,11 +18,10 @@ HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
-// The tokens and the bytes of their rows that a chunk names.
+// The tokens and the bytes of their rows that a chunk names; and where rows are whole, the tokens
+// of all further chunks, so that the next rows are on their way when a chunk ends.
 inline void run_unpermute_chunk(const UnpermuteWithEpProblem& p, const UnpermuteWithEpPointers& at,
-                                const Chunk& chunk, bool streaming) {
-  const FpMode mode;
-  note_target(hwy::TargetName(HWY_TARGET));
+                                const Chunk& chunk, Chunks& more, bool streaming) {
   const int64_t element = dtype_bytes(p.tokens_dtype);
   const Gather g{
       .slots = {p.index_dtype,
@@ -33,6 +32,7 @@ inline void run_unpermute_chunk(const UnpermuteWithEpProblem& p, const Unpermute
                 {p.probs_dtype, at.probs, p.probs_token_stride, p.probs_stride}},
       .first_token = chunk.first_token,
       .last_token = chunk.last_token,
+      .more = more.have_whole_rows() ? &more : nullptr,
       .input = static_cast<const uint8_t*>(at.permuted_tokens) + chunk.first_byte,
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,
@@ -45,9 +45,16 @@ inline void run_unpermute_chunk(const UnpermuteWithEpProblem& p, const Unpermute
   });
 }
 
+inline void run_unpermute_chunks(const UnpermuteWithEpProblem& p, const UnpermuteWithEpPointers& at,
+                                 Chunks& chunks, bool streaming) {
+  const FpMode mode;
+  note_target(hwy::TargetName(HWY_TARGET));
+  for (Chunk chunk; chunks.next(chunk);) run_unpermute_chunk(p, at, chunk, chunks, streaming);
+}
+
 inline void run_unpermute(const UnpermuteWithEpProblem& p, const UnpermuteWithEpPointers& at,
                           void* workspace) {
-  run_in_chunks(p, at, workspace, run_unpermute_chunk);
+  run_in_chunks(p, at, workspace, run_unpermute_chunks);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -40,7 +40,7 @@ size_t workspace_bytes(const Problem& p) {
 }
 
 void run_in_chunks(const Problem& p, const Pointers& at, void* workspace,
-                   RunUnpermuteChunk* run_chunk) {
+                   RunUnpermuteChunks* run_chunks) {
   if (p.check_indices) {
     check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_slots(), workspace);
   }
@@ -48,8 +48,7 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace,
   const Cut cut = cut_of(p);
   const bool streaming =
       use_streaming(at.out, p.num_tokens * p.hidden_size * element, element, cut.num_workers());
-  parallel_chunks(cut.num_chunks(), cut.num_workers(),
-                  [&](int64_t i, int) { run_chunk(p, at, cut[i], streaming); });
+  parallel_cut(cut, [&](Chunks& chunks) { run_chunks(p, at, chunks, streaming); });
 }
 
 void add_kernels(UnpermuteWithEpKernels& kernels) {

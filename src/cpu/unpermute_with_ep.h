@@ -17,14 +17,14 @@ UnpermuteWithEpKernels::value_type portable_unpermute_with_ep();
 
 size_t workspace_bytes(const UnpermuteWithEpProblem& problem);
 
-// Writes the part of the output that a chunk names. `streaming`: stores that pass the caches by pay
-// off.
-using RunUnpermuteChunk = void(const UnpermuteWithEpProblem&, const UnpermuteWithEpPointers&,
-                               const Chunk&, bool streaming);
+// Writes the parts of the output that a worker's chunks name. `streaming`: stores that pass the
+// caches by pay off.
+using RunUnpermuteChunks = void(const UnpermuteWithEpProblem&, const UnpermuteWithEpPointers&,
+                                Chunks&, bool streaming);
 
 // The whole operator: checks the indices if that is asked for, cuts the work into chunks, and hands
 // them to threads.
 void run_in_chunks(const UnpermuteWithEpProblem& problem, const UnpermuteWithEpPointers& at,
-                   void* workspace, RunUnpermuteChunk* run_chunk);
+                   void* workspace, RunUnpermuteChunks* run_chunks);
 
 }  // namespace moe::cpu

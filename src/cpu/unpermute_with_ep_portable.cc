@@ -52,16 +52,20 @@ void sum_tokens(const Problem& p, const Pointers& at, const Chunk& chunk) {
   }
 }
 
-void run_chunk(const Problem& p, const Pointers& at, const Chunk& chunk, bool /*streaming*/) {
-  const FpMode mode;
-  note_target("portable");
+void run_chunk(const Problem& p, const Pointers& at, const Chunk& chunk) {
   visit_slots_and_tokens(p, [&](auto t, auto index, auto prob) {
     sum_tokens<decltype(t), decltype(index), decltype(prob)>(p, at, chunk);
   });
 }
 
+void run_chunks(const Problem& p, const Pointers& at, Chunks& chunks, bool /*streaming*/) {
+  const FpMode mode;
+  note_target("portable");
+  for (Chunk chunk; chunks.next(chunk);) run_chunk(p, at, chunk);
+}
+
 void run(const Problem& p, const Pointers& at, void* workspace) {
-  run_in_chunks(p, at, workspace, run_chunk);
+  run_in_chunks(p, at, workspace, run_chunks);
 }
 
 std::string takes_everything(const Problem&) { return {}; }
