@@ -4,6 +4,7 @@
 
 #include "core/dtypes.h"
 #include "cpu/batch-inl.h"
+#include "cpu/cut.h"
 #include "cpu/tuning.h"
 
 #if defined(MOE_CPU_COPY_GROUPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -17,10 +18,12 @@ HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
-// The copies of the tokens [first_token, last_token); of each row, `row_bytes` from `input` on.
+// The copies of the tokens [first_token, last_token), and of those of `more` chunks; of each row,
+// `row_bytes` from `input` on.
 struct Copying {
   SlotSource slots;
   int64_t first_token, last_token;
+  Chunks* more;          // may be null
   const uint8_t* input;  // token 0
   int64_t input_step;    // bytes from row to row
   int64_t row_bytes;
@@ -59,13 +62,14 @@ class CopyGroups {
   explicit CopyGroups(const Copying& copying)
       : copying_(copying),
         next_token_(copying.first_token),
+        last_token_(copying.last_token),
         tokens_at_once_(std::max<int64_t>(1, kBatchSlots / copying.slots.top_k)),
         wanted_rows_(
             std::clamp(kCopyGroupBytes / (copying.row_bytes + 1) + 1, kCopyRows, kMaxGroup)) {}
 
   // An empty one at the end.
   HWY_INLINE CopyGroup next() {
-    while (position_ == current().num_tokens && next_token_ < copying_.last_token) find();
+    while (position_ == current().num_tokens && has_tokens()) find();
     const int64_t begin = position_;
     const int64_t most = std::min(begin + kMaxGroup, current().num_tokens);
     const int32_t* rows = current().begin;
@@ -80,11 +84,18 @@ class CopyGroups {
   Copies& current() { return copies_[current_]; }
   const Copies& current() const { return copies_[current_]; }
 
+  bool has_tokens() {
+    if (next_token_ < last_token_) return true;
+    Chunk chunk;
+    if (!copying_.more || !copying_.more->next(chunk)) return false;
+    next_token_ = chunk.first_token, last_token_ = chunk.last_token;
+    return true;
+  }
   HWY_NOINLINE void find() {
     // A place without tokens is taken again: the group before may lie in the other.
     if (current().num_tokens > 0) current_ = 1 - current_;
     copy_probs(current());
-    const int64_t count = std::min(tokens_at_once_, copying_.last_token - next_token_);
+    const int64_t count = std::min(tokens_at_once_, last_token_ - next_token_);
     current().slots.first_token = next_token_;
     const SlotSource& source = copying_.slots;
     visit_index(source.index_dtype, [&](auto index) {
@@ -162,7 +173,7 @@ class CopyGroups {
   }
 
   const Copying& copying_;
-  int64_t next_token_, tokens_at_once_, wanted_rows_;
+  int64_t next_token_, last_token_, tokens_at_once_, wanted_rows_;
   uint64_t inverse_ = (uint64_t{1} << 32) / static_cast<uint64_t>(copying_.slots.top_k) + 1;
   Copies copies_[2];
   int current_ = 0;

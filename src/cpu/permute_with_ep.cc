@@ -53,7 +53,8 @@ void fill_padding(const Problem& p, const Pointers& at) {
 
 size_t workspace_bytes(const Problem& p) { return workspace_bytes(p.sort); }
 
-void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, PermuteChunk* run_chunk) {
+void run_in_chunks(const Problem& p, const Pointers& at, void* workspace,
+                   PermuteChunks* run_chunks) {
   sort_by_expert(p.sort, {at.indices, at.sorted_indices, at.tokens_per_expert}, workspace);
   if (p.has_probs) {
     const int64_t bytes = dtype_bytes(p.probs_dtype);
@@ -65,8 +66,7 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, Permut
   // Bytes are copied, so no address is in the way of streaming stores.
   const bool streaming =
       use_streaming(at.permuted_tokens, p.window_rows() * p.row_bytes(), 1, cut.num_workers());
-  parallel_chunks(cut.num_chunks(), cut.num_workers(),
-                  [&](int64_t i, int) { run_chunk(p, at, cut[i], streaming); });
+  parallel_cut(cut, [&](Chunks& chunks) { run_chunks(p, at, chunks, streaming); });
 }
 
 void add_kernels(PermuteWithEpKernels& kernels) {

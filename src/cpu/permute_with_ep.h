@@ -17,16 +17,15 @@ PermuteWithEpKernels::value_type portable_permute_with_ep();
 
 size_t workspace_bytes(const PermuteWithEpProblem& problem);
 
-// Writes what a chunk's tokens give to permuted_tokens and, with the first bytes of their rows, to
-// permuted_probs. `streaming`: stores that pass the caches by
-// pay off.
-using PermuteChunk = void(const PermuteWithEpProblem&, const PermuteWithEpPointers&, const Chunk&,
-                          bool streaming);
+// Writes what the tokens of a worker's chunks give to permuted_tokens and, with the first bytes of
+// their rows, to permuted_probs. `streaming`: stores that pass the caches by pay off.
+using PermuteChunks = void(const PermuteWithEpProblem&, const PermuteWithEpPointers&, Chunks&,
+                           bool streaming);
 
 // The whole operator: sorts the slots, fills the rows behind the window with zeros, cuts the tokens
 // into chunks, and hands them to threads.
 void run_in_chunks(const PermuteWithEpProblem& problem, const PermuteWithEpPointers& at,
-                   void* workspace, PermuteChunk* run_chunk);
+                   void* workspace, PermuteChunks* run_chunks);
 
 // The rows that slots lead to, from `first_slot` on.
 template <class Index>

@@ -51,14 +51,16 @@ void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
   });
 }
 
-void permute_chunk(const Problem& p, const Pointers& at, const Chunk& chunk, bool /*streaming*/) {
+void permute_chunks(const Problem& p, const Pointers& at, Chunks& chunks, bool /*streaming*/) {
   note_target("portable");
-  copy_tokens(p, at, chunk);
-  if (p.has_probs && chunk.first_byte == 0) copy_probs(p, at, chunk);
+  for (Chunk chunk; chunks.next(chunk);) {
+    copy_tokens(p, at, chunk);
+    if (p.has_probs && chunk.first_byte == 0) copy_probs(p, at, chunk);
+  }
 }
 
 void run(const Problem& p, const Pointers& at, void* workspace) {
-  run_in_chunks(p, at, workspace, permute_chunk);
+  run_in_chunks(p, at, workspace, permute_chunks);
 }
 
 std::string takes_everything(const Problem&) { return {}; }

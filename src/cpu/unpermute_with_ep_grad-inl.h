@@ -155,18 +155,20 @@ int64_t do_jobs(const UnpermuteWithEpGradProblem& p, Job* jobs, int64_t count, b
 }
 
 inline void run_slots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
-                      const RowOwners& owners, const SlotChunk& chunk, bool streaming) {
+                      const RowOwners& owners, SlotChunks& chunks, bool streaming) {
   const FpMode mode;
   note_target(hwy::TargetName(HWY_TARGET));
   Job jobs[kMaxJobs];
   int64_t count = 0;
-  SlotChunk rest = chunk;
-  while (rest.first < rest.last) {
+  SlotChunk rest;
+  bool has_slots = chunks.next(rest);
+  while (has_slots) {
     count = find_jobs(p, at, owners, rest, jobs, count);
+    if (rest.first == rest.last) has_slots = chunks.next(rest);
     visit_float(p.tokens_dtype, [&](auto t) {
       using T = decltype(t);
       const auto run = streaming ? do_jobs<T, Store::kStreaming> : do_jobs<T, Store::kCached>;
-      const int64_t done = run(p, jobs, count, rest.first == rest.last);
+      const int64_t done = run(p, jobs, count, !has_slots);
       store_dots(p, at, jobs, done);
       count = std::copy(jobs + done, jobs + count, jobs) - jobs;
     });

@@ -153,6 +153,19 @@ void RowOwners::begin_owners() {
   }
 }
 
+bool SlotChunks::next(SlotChunk& chunk) {
+  for (int64_t i; taker_.next(i);) {
+    if (i < cut_.num_chunks()) {
+      const Chunk slots = cut_[i];
+      chunk = {slots.first_token, slots.last_token};
+      return true;
+    }
+    const int64_t step = rows_per_chunk(p_), first = (i - cut_.num_chunks()) * step;
+    write_zeros(p_, at_, owners_, first, std::min(first + step, p_.num_output_rows));
+  }
+  return false;
+}
+
 size_t workspace_bytes(const Problem& p) {
   // The owners lie where the check's bits were.
   return std::max(RowOwners::bytes(p), p.check_indices ? check_indices_bytes(p.num_slots()) : 0);
@@ -174,17 +187,13 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, ClaimS
   find_owners(p, at, owners, claim_slots);
   const Cut cut = cut_of(p);
   const bool streaming = may_stream(p, at, cut.num_workers());
-  const int64_t zero_step = rows_per_chunk(p);
-  const int64_t zero_chunks = (p.num_output_rows + zero_step - 1) / zero_step;
+  const int64_t step = rows_per_chunk(p);
+  const int64_t zero_chunks = (p.num_output_rows + step - 1) / step;
   const int num_workers =
       std::max(cut.num_workers(), static_cast<int>(std::min<int64_t>(zero_chunks, p.num_threads)));
-  parallel_chunks(cut.num_chunks() + zero_chunks, num_workers, [&](int64_t i, int) {
-    if (i < cut.num_chunks()) {
-      const Chunk chunk = cut[i];
-      return run_slots(p, at, owners, {chunk.first_token, chunk.last_token}, streaming);
-    }
-    const int64_t first = (i - cut.num_chunks()) * zero_step;
-    write_zeros(p, at, owners, first, std::min(first + zero_step, p.num_output_rows));
+  parallel_takers(cut.num_chunks() + zero_chunks, num_workers, [&](ChunkTaker& taker, int) {
+    SlotChunks chunks(p, at, owners, cut, taker);
+    run_slots(p, at, owners, chunks, streaming);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "cpu/cut.h"
 #include "cpu/last_target.h"
 #include "cpu/weighted_slots.h"
 #include "ops/unpermute_with_ep_grad.h"
@@ -72,6 +73,24 @@ struct SlotChunk {
   int64_t first, last;
 };
 
+// The chunks of slots that a worker takes, one after another. In between it fills rows that no slot
+// owns with zeros, where it is their turn.
+class SlotChunks {
+ public:
+  SlotChunks(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPointers& at,
+             const RowOwners& owners, const Cut& cut, ChunkTaker& taker)
+      : p_(p), at_(at), owners_(owners), cut_(cut), taker_(taker) {}
+
+  bool next(SlotChunk& chunk);
+
+ private:
+  const UnpermuteWithEpGradProblem& p_;
+  const UnpermuteWithEpGradPointers& at_;
+  const RowOwners& owners_;
+  const Cut& cut_;
+  ChunkTaker& taker_;
+};
+
 // What there is to do for one slot.
 struct Job {
   const uint8_t* grad;  // of the token
@@ -94,10 +113,10 @@ void store_dots(const UnpermuteWithEpGradProblem& p, const UnpermuteWithEpGradPo
 using ClaimSlots = int64_t(const UnpermuteWithEpGradProblem&, const UnpermuteWithEpGradPointers&,
                            RowOwners&, const SlotChunk&);
 
-// Writes the rows that the slots of a chunk own, and their probs_grad. `streaming`: stores that
-// pass the caches by pay off, and every row begins a cache line.
+// Writes the rows that the slots of a worker's chunks own, and their probs_grad. `streaming`:
+// stores that pass the caches by pay off, and every row begins a cache line.
 using RunSlots = void(const UnpermuteWithEpGradProblem&, const UnpermuteWithEpGradPointers&,
-                      const RowOwners&, const SlotChunk&, bool streaming);
+                      const RowOwners&, SlotChunks&, bool streaming);
 
 // The whole operator: checks the indices if that is asked for, finds the owners, cuts the slots
 // into chunks, hands them to threads, and writes the rows that no slot owns.

@@ -68,17 +68,19 @@ int64_t claim_slots(const Problem& p, const Pointers& at, RowOwners& owners,
   return claims;
 }
 
-void run_chunk(const Problem& p, const Pointers& at, const RowOwners& owners,
-               const SlotChunk& chunk, bool /*streaming*/) {
+void run_chunks(const Problem& p, const Pointers& at, const RowOwners& owners, SlotChunks& chunks,
+                bool /*streaming*/) {
   const FpMode mode;
   note_target("portable");
   visit_slots_and_tokens(p, [&](auto t, auto index, auto prob) {
-    run_slots<decltype(t), decltype(index), decltype(prob)>(p, at, owners, chunk);
+    for (SlotChunk chunk; chunks.next(chunk);) {
+      run_slots<decltype(t), decltype(index), decltype(prob)>(p, at, owners, chunk);
+    }
   });
 }
 
 void run(const Problem& p, const Pointers& at, void* workspace) {
-  run_in_chunks(p, at, workspace, claim_slots, run_chunk);
+  run_in_chunks(p, at, workspace, claim_slots, run_chunks);
 }
 
 std::string takes_everything(const Problem&) { return {}; }
