@@ -76,6 +76,7 @@ std::vector<StoredTensor> read_safetensors(std::span<const std::byte> file,
   });
   check_places(entries, static_cast<int64_t>(data.size()), path);
   std::vector<StoredTensor> tensors;
+  tensors.reserve(entries.size());
   for (SafetensorsEntry& entry : entries) {
     tensors.push_back({.name = std::move(entry.name),
                        .dtype = entry.dtype,
