@@ -118,7 +118,8 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view json,
                                                        const std::string& path) {
   if (!json.starts_with('{')) throw FileError(path, "its header does not begin with {");
   // The parser would take a null byte for the text's end.
-  if (json.find('\0') != std::string_view::npos) throw FileError(path, "its header has a null byte");
+  if (json.find('\0') != std::string_view::npos)
+    throw FileError(path, "its header has a null byte");
   Handler handler(path);
   nlohmann::json::sax_parse(json.begin(), json.end(), &handler);
   return handler.take();
