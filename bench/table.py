@@ -84,9 +84,13 @@ def decode_limit_us(case):
     return case["floor_us"] + max(DECODE_US, DECODE_SHARE * case["floor_us"])
 
 
+def is_bounded_decode(case):
+    return case["name"].startswith("decode/") and case["op"] == "permute_with_ep_grad"
+
+
 def met(case):
     """True or False where the case has a bound of its own, None where it has none."""
-    if case["name"].startswith("decode/") and case["op"] == "permute_with_ep_grad":
+    if is_bounded_decode(case):
         return case["operator_us"] <= decode_limit_us(case)
     if case["name"] in LIMITS_US:
         return case["us"] <= LIMITS_US[case["name"]]
@@ -107,7 +111,7 @@ def print_case(case):
         return
     group = group_of(case)
     bound = f">= {group.at_least:.2f}" if group else ""
-    if case["name"].startswith("decode/") and case["op"] == "permute_with_ep_grad":
+    if is_bounded_decode(case):
         bound = f"<= {decode_limit_us(case):.1f} us"
     place = "L2" if case["output_in_l2"] else ""
     print(f"{case['name']:52} {case['bytes'] / 1e6:>9.2f} {case['operator_us']:>11.1f} "

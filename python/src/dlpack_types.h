@@ -1,6 +1,10 @@
 // DLPack's dtypes and TensorDesc's.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
 #include "dlpack.h"
 #include "moe/tensor.h"
 
@@ -24,6 +28,13 @@ inline bool from_dlpack(const DLDataType& type, DType& dtype) {
     }
   }
   return false;
+}
+
+// Bytes of a contiguous tensor that a plan has accepted: they fit.
+inline size_t bytes_of(DType dtype, std::span<const int64_t> shape) {
+  auto num_bytes = static_cast<size_t>(dtype_bytes(dtype));
+  for (const int64_t size : shape) num_bytes *= static_cast<size_t>(size);
+  return num_bytes;
 }
 
 }  // namespace moe::python

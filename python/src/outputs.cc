@@ -22,12 +22,6 @@ std::span<const int64_t> shape_of(const TensorDesc& desc) {
   return {desc.shape.data(), static_cast<size_t>(desc.num_dims)};
 }
 
-size_t bytes_of(const TensorDesc& desc) {
-  size_t num_bytes = static_cast<size_t>(dtype_bytes(desc.dtype));
-  for (const int64_t size : shape_of(desc)) num_bytes *= static_cast<size_t>(size);
-  return num_bytes;
-}
-
 // Fresh memory is cheaper to touch for the first time in pages of 2 MiB than in those of 4 KiB, by
 // far: the call that writes an output pays for it. NumPy asks for them by itself, and
 // torch/ep/_memory.py from the same size on.
@@ -35,14 +29,15 @@ void ask_for_huge_pages(void* data, const TensorDesc& desc) {
   constexpr uintptr_t kPageBytes = 4096, kWorthIt = uintptr_t{4} << 20;
   const auto address = reinterpret_cast<uintptr_t>(data);
   const uintptr_t first_page = (address + kPageBytes - 1) / kPageBytes * kPageBytes;
-  const uintptr_t end = address + bytes_of(desc);
+  const uintptr_t end = address + bytes_of(desc.dtype, shape_of(desc));
   if (end - address < kWorthIt) return;
   madvise(reinterpret_cast<void*>(first_page), end - first_page, MADV_HUGEPAGE);
 }
 
 // Fresh memory that lends itself by __dlpack__.
 nb::object new_lender(const TensorDesc& desc, void*& data) {
-  const size_t num_bytes = (bytes_of(desc) + kAlignment) / kAlignment * kAlignment;
+  const size_t num_bytes =
+      (bytes_of(desc.dtype, shape_of(desc)) + kAlignment) / kAlignment * kAlignment;
   data = std::aligned_alloc(kAlignment, num_bytes);
   if (!data) throw std::bad_alloc();
   const nb::capsule owner(data, [](void* memory) noexcept { std::free(memory); });

@@ -80,10 +80,8 @@ void free_fresh(DLManagedTensorVersioned* lent) {
 
 Fresh* make_fresh(DType dtype, std::span<const int64_t> shape) {
   constexpr uintptr_t kAlignment = 64;  // as PyTorch's own
-  size_t num_bytes = static_cast<size_t>(dtype_bytes(dtype));
-  for (const int64_t size : shape) num_bytes *= static_cast<size_t>(size);
   // Not std::aligned_alloc, which does not take from the small blocks that wait for reuse.
-  void* block = std::malloc(sizeof(Fresh) + kAlignment + num_bytes);
+  void* block = std::malloc(sizeof(Fresh) + kAlignment + bytes_of(dtype, shape));
   if (!block) throw std::bad_alloc();
   const uintptr_t front = reinterpret_cast<uintptr_t>(block) + sizeof(Fresh) + kAlignment - 1;
   char* data = reinterpret_cast<char*>(front / kAlignment * kAlignment);

@@ -18,12 +18,10 @@ HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
-// The copies of the tokens [first_token, last_token), and of those of `more` chunks; of each row,
-// `row_bytes` from `input` on.
+// The copies of the tokens; of each row, `row_bytes` from `input` on.
 struct Copying {
   SlotSource slots;
-  int64_t first_token, last_token;
-  Chunks* more;          // may be null
+  Tokens tokens;
   const uint8_t* input;  // token 0
   int64_t input_step;    // bytes from row to row
   int64_t row_bytes;
@@ -61,15 +59,14 @@ class CopyGroups {
  public:
   explicit CopyGroups(const Copying& copying)
       : copying_(copying),
-        next_token_(copying.first_token),
-        last_token_(copying.last_token),
+        tokens_(copying.tokens),
         tokens_at_once_(std::max<int64_t>(1, kBatchSlots / copying.slots.top_k)),
         wanted_rows_(
             std::clamp(kCopyGroupBytes / (copying.row_bytes + 1) + 1, kCopyRows, kMaxGroup)) {}
 
   // An empty one at the end.
   HWY_INLINE CopyGroup next() {
-    while (position_ == current().num_tokens && has_tokens()) find();
+    while (position_ == current().num_tokens && tokens_.any()) find();
     const int64_t begin = position_;
     const int64_t most = std::min(begin + kMaxGroup, current().num_tokens);
     const int32_t* rows = current().begin;
@@ -84,28 +81,20 @@ class CopyGroups {
   Copies& current() { return copies_[current_]; }
   const Copies& current() const { return copies_[current_]; }
 
-  bool has_tokens() {
-    if (next_token_ < last_token_) return true;
-    Chunk chunk;
-    if (!copying_.more || !copying_.more->next(chunk)) return false;
-    next_token_ = chunk.first_token, last_token_ = chunk.last_token;
-    return true;
-  }
   HWY_NOINLINE void find() {
     // A place without tokens is taken again: the group before may lie in the other.
     if (current().num_tokens > 0) current_ = 1 - current_;
     copy_probs(current());
-    const int64_t count = std::min(tokens_at_once_, last_token_ - next_token_);
-    current().slots.first_token = next_token_;
+    const Tokens::Range taken = tokens_.take(tokens_at_once_);
+    current().slots.first_token = taken.first;
     const SlotSource& source = copying_.slots;
     visit_index(source.index_dtype, [&](auto index) {
       current().num_rows =
-          pack_slots<decltype(index)>(source, count * source.top_k, current().slots);
+          pack_slots<decltype(index)>(source, taken.count * source.top_k, current().slots);
     });
-    next_token_ += count;
     position_ = 0;
-    find_tokens(current(), count);
-    ask_for_probs(current(), count);
+    find_tokens(current(), taken.count);
+    ask_for_probs(current(), taken.count);
   }
   void find_tokens(Copies& copies, int64_t count) const {
     copies.num_rows == count* copying_.slots.top_k ? take_all(copies, count) : take_some(copies);
@@ -173,7 +162,8 @@ class CopyGroups {
   }
 
   const Copying& copying_;
-  int64_t next_token_, last_token_, tokens_at_once_, wanted_rows_;
+  Tokens tokens_;
+  int64_t tokens_at_once_, wanted_rows_;
   uint64_t inverse_ = (uint64_t{1} << 32) / static_cast<uint64_t>(copying_.slots.top_k) + 1;
   Copies copies_[2];
   int current_ = 0;

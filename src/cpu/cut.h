@@ -82,6 +82,37 @@ class Chunks {
   ChunkTaker& taker_;
 };
 
+// The tokens of a chunk, some at a time; and where rows are whole, those of all further chunks of
+// the worker, so that the next rows are on their way when a chunk ends.
+class Tokens {
+ public:
+  Tokens(const Chunk& chunk, Chunks& more)
+      : next_(chunk.first_token), end_(chunk.last_token), more_(more) {}
+
+  // Whether there are any left.
+  bool any() {
+    Chunk chunk;
+    if (next_ == end_ && more_.have_whole_rows() && more_.next(chunk)) {
+      next_ = chunk.first_token, end_ = chunk.last_token;
+    }
+    return next_ < end_;
+  }
+
+  // The next ones, at most `most`, neighbours; some, if there are any.
+  struct Range {
+    int64_t first, count;
+  };
+  Range take(int64_t most) {
+    const Range range{next_, std::min(most, end_ - next_)};
+    next_ += range.count;
+    return range;
+  }
+
+ private:
+  int64_t next_, end_;
+  Chunks& more_;
+};
+
 // Calls body(chunks) for each worker that the work is worth.
 template <class Body>
 void parallel_cut(const Cut& cut, Body&& body) {

@@ -18,18 +18,17 @@ HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
-// The sums of the tokens [first_token, last_token), and of those of `more` chunks; of each row,
-// `row_bytes` from `input` on.
+// The sums of the tokens; of each row, `row_bytes` from `input` on.
 struct Gather {
   SlotSource slots;
-  int64_t first_token, last_token;
-  Chunks* more;          // may be null
+  Tokens tokens;
   const uint8_t* input;  // row 0 of the window
   int64_t input_step;    // bytes from row to row
   int64_t row_bytes;
   uint8_t* out;  // token 0
   int64_t out_step;
-  // One number per row that goes to its slot, and 0 to slots outside; none where `probs` is null.
+  // One number per row that goes to its slot, and 0 to slots outside; none where `probs_out` is
+  // null.
   DType probs_dtype{};
   const void* probs = nullptr;
   int64_t probs_stride = 0;
@@ -60,8 +59,7 @@ class Groups {
  public:
   explicit Groups(const Gather& g)
       : gather_(g),
-        next_token_(g.first_token),
-        last_token_(g.last_token),
+        tokens_(g.tokens),
         batch_tokens_(std::max<int64_t>(
             1, std::clamp(kBatchBytes / (g.row_bytes + 1), kBatchSlots / 8, kBatchSlots) /
                    g.slots.top_k)),
@@ -69,7 +67,7 @@ class Groups {
 
   // An empty one at the end.
   HWY_INLINE Group<Weight> next() {
-    if (position_ == batch().num_tokens && has_tokens()) fill_other();
+    if (position_ == batch().num_tokens && tokens_.any()) fill_other();
     const int64_t begin = position_;
     const int64_t most = std::min(batch().num_tokens, begin + kMaxGroup);
     const int32_t* rows_until = batch().begin;
@@ -91,20 +89,11 @@ class Groups {
 
   Batch& batch() { return batches_[current_]; }
 
-  bool has_tokens() {
-    if (next_token_ < last_token_) return true;
-    Chunk chunk;
-    if (!gather_.more || !gather_.more->next(chunk)) return false;
-    next_token_ = chunk.first_token, last_token_ = chunk.last_token;
-    return true;
-  }
-
   HWY_NOINLINE void fill_other() {
     current_ = 1 - current_;
     copy_probs(batch());
-    const int64_t count = std::min(batch_tokens_, last_token_ - next_token_);
-    pack(gather_.slots, next_token_, count, batch());
-    next_token_ += count;
+    const Tokens::Range taken = tokens_.take(batch_tokens_);
+    pack(gather_.slots, taken.first, taken.count, batch());
     position_ = 0;
     find_rows(batch());
   }
@@ -112,7 +101,7 @@ class Groups {
     const int64_t n = batch.num_rows();
     for (int64_t i = 0; i < n; ++i)
       batch.rows[i] = gather_.input + batch.row[i] * gather_.input_step;
-    if (!gather_.probs) return;
+    if (!gather_.probs_out) return;
     const int64_t step = gather_.probs_stride * dtype_bytes(gather_.probs_dtype);
     for (int64_t i = 0; i < n; ++i) {
       hwy::Prefetch(static_cast<const char*>(gather_.probs) + batch.row[i] * step);
@@ -120,7 +109,7 @@ class Groups {
   }
   // Long after they were asked for.
   void copy_probs(const Batch& batch) const {
-    if (!gather_.probs || batch.num_tokens == 0) return;
+    if (!gather_.probs_out || batch.num_tokens == 0) return;
     visit_bytes(gather_.probs_dtype, [&](auto bits) {
       using Bits = decltype(bits);
       const int64_t num_slots = batch.num_tokens * gather_.slots.top_k, n = batch.num_rows();
@@ -138,7 +127,8 @@ class Groups {
   }
 
   const Gather& gather_;
-  int64_t next_token_, last_token_, batch_tokens_, wanted_rows_;
+  Tokens tokens_;
+  int64_t batch_tokens_, wanted_rows_;
   Batch batches_[2];
   int current_ = 0;
   int64_t position_ = 0;

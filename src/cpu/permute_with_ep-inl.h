@@ -116,17 +116,14 @@ void copy_rows(const Copying& copying) {
   if (store == Store::kStreaming) hwy::FlushStream();
 }
 
-// The tokens and the bytes of their rows that a chunk names; and where rows are whole, the tokens
-// of all further chunks, so that the next rows are on their way when a chunk ends.
+// The tokens and the bytes of their rows that a chunk names, and what Tokens takes of `more`.
 inline void permute_chunk(const PermuteWithEpProblem& p, const PermuteWithEpPointers& at,
                           const Chunk& chunk, Chunks& more, bool streaming) {
   const int64_t element = dtype_bytes(p.tokens_dtype);
   const bool with_probs = p.has_probs && chunk.first_byte == 0;
   const Copying copying{
       .slots = {p.sort.sorted_dtype, at.sorted_indices, 1, p.window, p.sort.top_k},
-      .first_token = chunk.first_token,
-      .last_token = chunk.last_token,
-      .more = more.have_whole_rows() ? &more : nullptr,
+      .tokens = {chunk, more},
       .input = static_cast<const uint8_t*>(at.tokens) + chunk.first_byte,
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,

@@ -18,27 +18,23 @@ HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
-// The tokens and the bytes of their rows that a chunk names; and where rows are whole, the tokens
-// of all further chunks, so that the next rows are on their way when a chunk ends.
+// The tokens and the bytes of their rows that a chunk names, and what Tokens takes of `more`.
 inline void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
                       const Chunk& chunk, Chunks& more, bool streaming) {
   const int64_t element = dtype_bytes(p.tokens_dtype);
-  const bool with_probs = p.has_probs && chunk.first_byte == 0 && p.window.begin < p.window.end;
-  if (p.has_probs && !with_probs) copy_probs(p, at, chunk);
+  const bool with_probs = p.has_probs && chunk.first_byte == 0;
   const Gather g{
       .slots = {p.index_dtype, at.sorted_indices, p.index_stride, p.window, p.top_k},
-      .first_token = chunk.first_token,
-      .last_token = chunk.last_token,
-      .more = more.have_whole_rows() && with_probs == p.has_probs ? &more : nullptr,
+      .tokens = {chunk, more},
       .input = static_cast<const uint8_t*>(at.permuted_tokens_grad) + chunk.first_byte,
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,
       .out = static_cast<uint8_t*>(at.tokens_grad) + chunk.first_byte,
       .out_step = p.hidden_size * element,
       .probs_dtype = p.probs_dtype,
-      .probs = with_probs ? at.permuted_probs_grad : nullptr,
+      .probs = at.permuted_probs_grad,
       .probs_stride = p.probs_stride,
-      .probs_out = at.probs_grad,
+      .probs_out = with_probs ? at.probs_grad : nullptr,
   };
   visit_float(p.tokens_dtype, [&](auto t) { gather<decltype(t), NoWeight>(g, streaming); });
 }

@@ -33,31 +33,7 @@ Cut cut_of(const Problem& p) {
 
 std::string refuses(const Problem& p) { return refuses_rows(p.inner_stride, p.top_k); }
 
-template <class Index, class Bits>
-void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
-  const int64_t first = chunk.first_token * p.top_k, last = chunk.last_token * p.top_k;
-  if (p.window.begin == p.window.end) {  // not even row 0 may be read
-    std::memset(static_cast<char*>(at.probs_grad) + first * int64_t{sizeof(Bits)}, 0,
-                static_cast<size_t>(last - first) * sizeof(Bits));
-    return;
-  }
-  auto slots = slots_of<Index>(p, at, first);
-  for (int64_t slot = first; slot < last; ++slot) {
-    const auto [row, inside] = slots.next();
-    const Bits prob = load<Bits>(at.permuted_probs_grad, row * p.probs_stride);
-    store(at.probs_grad, slot, static_cast<Bits>(prob & (Bits{0} - Bits{inside})));
-  }
-}
-
 }  // namespace
-
-void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
-  if (!p.has_probs || chunk.first_byte != 0) return;
-  visit_index(p.index_dtype, [&](auto index) {
-    visit_bytes(p.probs_dtype,
-                [&](auto bits) { copy_probs<decltype(index), decltype(bits)>(p, at, chunk); });
-  });
-}
 
 size_t workspace_bytes(const Problem& p) {
   return p.check_indices ? check_indices_bytes(p.num_tokens * p.top_k) : 0;

@@ -21,10 +21,6 @@ size_t workspace_bytes(const PermuteWithEpGradProblem& problem);
 using RunChunks = void(const PermuteWithEpGradProblem&, const PermuteWithEpGradPointers&, Chunks&,
                        bool streaming);
 
-// Writes the probs_grad of a chunk, if there are probs and the chunk has the start of the rows.
-void copy_probs(const PermuteWithEpGradProblem& problem, const PermuteWithEpGradPointers& at,
-                const Chunk& chunk);
-
 // The whole operator: checks the indices if that is asked for, cuts the work into chunks, and hands
 // them to threads.
 void run_in_chunks(const PermuteWithEpGradProblem& problem, const PermuteWithEpGradPointers& at,

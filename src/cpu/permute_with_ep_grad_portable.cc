@@ -1,5 +1,6 @@
 // PermuteWithEpGrad in plain C++, for what the other kernels do not take.
 #include <algorithm>
+#include <cstring>
 
 #include "core/dtypes.h"
 #include "core/fp_mode.h"
@@ -49,6 +50,31 @@ void sum_tokens(const Problem& p, const Pointers& at, const Chunk& chunk) {
                   static_cast<size_t>(count * kBytes));
     }
   }
+}
+
+template <class Index, class Bits>
+void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
+  const int64_t first = chunk.first_token * p.top_k, last = chunk.last_token * p.top_k;
+  if (p.window.begin == p.window.end) {  // not even row 0 may be read
+    std::memset(static_cast<char*>(at.probs_grad) + first * int64_t{sizeof(Bits)}, 0,
+                static_cast<size_t>(last - first) * sizeof(Bits));
+    return;
+  }
+  auto slots = slots_of<Index>(p, at, first);
+  for (int64_t slot = first; slot < last; ++slot) {
+    const auto [row, inside] = slots.next();
+    const Bits prob = load<Bits>(at.permuted_probs_grad, row * p.probs_stride);
+    store(at.probs_grad, slot, static_cast<Bits>(prob & (Bits{0} - Bits{inside})));
+  }
+}
+
+// Writes the probs_grad of a chunk, if there are probs and the chunk has the start of the rows.
+void copy_probs(const Problem& p, const Pointers& at, const Chunk& chunk) {
+  if (!p.has_probs || chunk.first_byte != 0) return;
+  visit_index(p.index_dtype, [&](auto index) {
+    visit_bytes(p.probs_dtype,
+                [&](auto bits) { copy_probs<decltype(index), decltype(bits)>(p, at, chunk); });
+  });
 }
 
 void run_chunk(const Problem& p, const Pointers& at, const Chunk& chunk) {

@@ -18,8 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
-// The tokens and the bytes of their rows that a chunk names; and where rows are whole, the tokens
-// of all further chunks, so that the next rows are on their way when a chunk ends.
+// The tokens and the bytes of their rows that a chunk names, and what Tokens takes of `more`.
 inline void run_unpermute_chunk(const UnpermuteWithEpProblem& p, const UnpermuteWithEpPointers& at,
                                 const Chunk& chunk, Chunks& more, bool streaming) {
   const int64_t element = dtype_bytes(p.tokens_dtype);
@@ -30,9 +29,7 @@ inline void run_unpermute_chunk(const UnpermuteWithEpProblem& p, const Unpermute
                 p.window,
                 p.top_k,
                 {p.probs_dtype, at.probs, p.probs_token_stride, p.probs_stride}},
-      .first_token = chunk.first_token,
-      .last_token = chunk.last_token,
-      .more = more.have_whole_rows() ? &more : nullptr,
+      .tokens = {chunk, more},
       .input = static_cast<const uint8_t*>(at.permuted_tokens) + chunk.first_byte,
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,

@@ -165,19 +165,27 @@ def load_other_sizes(rank, num_ranks, folder):
 
 
 def fail_to_save(rank, num_ranks, folder):
-    """What this rank hears when there is no place, and when the last one's disk is full."""
+    """What this rank hears: no place; the last one's disk is full; its error cannot be sent."""
     model, heard = ExpertParallelMoE(H, F, E, K), []
     saves = torch.save
 
     def full(*_):
         raise OSError(errno.ENOSPC, "no space left")
 
-    for place, save in ((__file__ + "/step", saves), (folder, full), (folder, saves)):
+    def odd(*_):
+        class OddError(Exception):
+            """Of a class that other processes do not have."""
+
+        raise OddError("no disk")
+
+    for place, save in ((__file__ + "/step", saves), (folder, full), (folder, odd), (folder, saves)):
         torch.save = save if rank == num_ranks - 1 else saves
         try:
             save_checkpoint(model, place)
         except OSError as error:
             heard.append(errno.errorcode[error.errno])
+        except Exception as error:
+            heard.append(str(error))
     load_checkpoint(model, folder)
     return heard
 

@@ -1,12 +1,12 @@
 // The four operators behind one door: tensors by name in, a plan and its outputs by name out.
 #pragma once
 
-#include <cstring>
 #include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "moe/moe.h"
@@ -73,7 +73,7 @@ struct Operator {
   Planned (*plan)(const Operands&, const Settings&);
 
   // Whether it makes rows, as many as one may wish.
-  bool makes_rows() const { return std::strncmp(outputs[0], "permuted_", 9) == 0; }
+  bool makes_rows() const { return std::string_view(outputs[0]).starts_with("permuted_"); }
 };
 
 const std::vector<Operator>& all_operators();

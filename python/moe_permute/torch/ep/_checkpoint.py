@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,10 +72,19 @@ def _all_or_none(group: dist.ProcessGroup | None) -> Iterator[None]:
     except Exception as caught:
         error = caught
     errors: list[Exception | None] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(errors, error, group=group)
-    for heard in errors:
+    dist.all_gather_object(errors, error and _that_travels(error), group=group)
+    for heard in (error, *errors):
         if heard is not None:
             raise heard
+
+
+def _that_travels(error: Exception) -> Exception:
+    """Give the error, or its words in another where it cannot be sent to other processes."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # each kind of object has its own way to refuse
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
 
 
 def _make_room(folder: Path, temporary: Path) -> None:
