@@ -178,7 +178,8 @@ def fail_to_save(rank, num_ranks, folder):
 
         raise OddError("no disk")
 
-    for place, save in ((__file__ + "/step", saves), (folder, full), (folder, odd), (folder, saves)):
+    inside_a_file = __file__ + "/step"
+    for place, save in ((inside_a_file, saves), (folder, full), (folder, odd), (folder, saves)):
         torch.save = save if rank == num_ranks - 1 else saves
         try:
             save_checkpoint(model, place)
