@@ -50,9 +50,10 @@ struct PackedSlots {
 // The same, token by token.
 template <class Weight>
 struct Batch : PackedSlots<Weight> {
-  Batch() { begin[0] = 0; }  // empty
+  Batch() { clear(); }
+  void clear() { num_tokens = begin[0] = 0; }
 
-  int64_t num_tokens = 0;
+  int64_t num_tokens;
   int32_t begin[kBatchSlots + 1];  // token i has the slots [begin[i], begin[i + 1])
 
   int64_t num_rows() const { return begin[num_tokens]; }

@@ -25,7 +25,8 @@ struct Gather {
   const uint8_t* input;  // row 0 of the window
   int64_t input_step;    // bytes from row to row
   int64_t row_bytes;
-  uint8_t* out;  // token 0
+  double rows_per_token;  // of the window, on average
+  uint8_t* out;           // token 0
   int64_t out_step;
   // One number per row that goes to its slot, and 0 to slots outside; none where `probs_out` is
   // null.
@@ -35,51 +36,52 @@ struct Gather {
   void* probs_out = nullptr;
 };
 
+inline double rows_per_token(int64_t num_rows, int64_t num_tokens) {
+  return static_cast<double>(num_rows) / static_cast<double>(num_tokens);
+}
+
 // A batch, and where its rows lie.
 template <class Weight>
 struct RowBatch : Batch<Weight> {
-  const uint8_t* rows[kMaxRows];
+  const uint8_t* rows[kMaxRows + kMaxGroup];  // and the first of the next batch
+
+  void append_rows(const RowBatch& next, const uint8_t* otherwise) {
+    const int64_t n = this->num_rows(), more = std::min(kMaxGroup, next.num_rows());
+    std::copy_n(next.rows, more, rows + n);
+    std::fill_n(rows + n + more, kMaxGroup - more, otherwise);
+  }
+  // As many rows as a token has, `distance` rows further on, or behind its own if it has more.
+  HWY_INLINE const uint8_t* const* rows_after(int64_t token, int64_t distance) const {
+    const int64_t first = this->begin[token], count = this->begin[token + 1] - first;
+    return rows + std::min(first + std::max(distance, count), this->num_rows() + kMaxGroup - count);
+  }
 };
 
-// Tokens that are read together: [begin, end) of a batch.
+// The batches of a gather, one after another, in two places by turns. One is packed while the one
+// before is still in use.
 template <class Weight>
-struct Group {
-  const RowBatch<Weight>* batch;
-  int64_t begin, end;
-
-  int64_t first_row() const { return batch->begin[begin]; }
-  int64_t num_rows() const { return batch->begin[end] - first_row(); }
-  const uint8_t* const* rows() const { return batch->rows + first_row(); }
-};
-
-// The groups of a gather, one after another. A group stays valid until the next but one is asked
-// for: batches take turns in two places.
-template <class Weight>
-class Groups {
+class Batches {
  public:
-  explicit Groups(const Gather& g)
+  explicit Batches(const Gather& g)
       : gather_(g),
         tokens_(g.tokens),
         batch_tokens_(std::max<int64_t>(
             1, std::clamp(kBatchBytes / (g.row_bytes + 1), kBatchSlots / 8, kBatchSlots) /
-                   g.slots.top_k)),
-        wanted_rows_(std::clamp(kGroupBytes / (g.row_bytes + 1), kGroupRows, kMaxGroup)) {}
+                   g.slots.top_k)) {}
 
   // An empty one at the end.
-  HWY_INLINE Group<Weight> next() {
-    if (position_ == batch().num_tokens && tokens_.any()) fill_other();
-    const int64_t begin = position_;
-    const int64_t most = std::min(batch().num_tokens, begin + kMaxGroup);
-    const int32_t* rows_until = batch().begin;
-    // A further token is taken if that brings the rows nearer to what is wanted.
-    int64_t rows = 0, last = 0;
-    while (position_ < most && rows + last / 2 < wanted_rows_) {
-      last = rows_until[position_ + 1] - rows_until[position_];
-      rows += last;
-      ++position_;
-    }
-    return {&batch(), begin, position_};
+  HWY_NOINLINE RowBatch<Weight>* next() {
+    current_ = 1 - current_;
+    RowBatch<Weight>& batch = batches_[current_];
+    copy_probs(batch);
+    batch.clear();
+    if (!tokens_.any()) return &batch;
+    const Tokens::Range taken = tokens_.take(batch_tokens_);
+    pack(gather_.slots, taken.first, taken.count, batch);
+    find_rows(batch);
+    return &batch;
   }
+  bool any() { return tokens_.any(); }
   void finish() const {
     for (const Batch& batch : batches_) copy_probs(batch);
   }
@@ -87,16 +89,6 @@ class Groups {
  private:
   using Batch = RowBatch<Weight>;
 
-  Batch& batch() { return batches_[current_]; }
-
-  HWY_NOINLINE void fill_other() {
-    current_ = 1 - current_;
-    copy_probs(batch());
-    const Tokens::Range taken = tokens_.take(batch_tokens_);
-    pack(gather_.slots, taken.first, taken.count, batch());
-    position_ = 0;
-    find_rows(batch());
-  }
   void find_rows(Batch& batch) const {
     const int64_t n = batch.num_rows();
     for (int64_t i = 0; i < n; ++i)
@@ -128,9 +120,56 @@ class Groups {
 
   const Gather& gather_;
   Tokens tokens_;
-  int64_t batch_tokens_, wanted_rows_;
+  int64_t batch_tokens_;
   Batch batches_[2];
   int current_ = 0;
+};
+
+// Tokens that are read together: [begin, end) of a batch.
+template <class Weight>
+struct Group {
+  const RowBatch<Weight>* batch;
+  int64_t begin, end;
+
+  int64_t first_row() const { return batch->begin[begin]; }
+  int64_t num_rows() const { return batch->begin[end] - first_row(); }
+  const uint8_t* const* rows() const { return batch->rows + first_row(); }
+};
+
+// The groups of a gather, one after another. A group stays valid until the next but one is asked
+// for.
+template <class Weight>
+class Groups {
+ public:
+  explicit Groups(const Gather& g)
+      : batches_(g),
+        batch_(batches_.next()),
+        wanted_rows_(std::clamp(kGroupBytes / (g.row_bytes + 1), kGroupRows, kMaxGroup)) {}
+
+  // An empty one at the end.
+  HWY_INLINE Group<Weight> next() {
+    if (position_ == batch_->num_tokens && batches_.any()) {
+      batch_ = batches_.next();
+      position_ = 0;
+    }
+    const int64_t begin = position_;
+    const int64_t most = std::min(batch_->num_tokens, begin + kMaxGroup);
+    const int32_t* rows_until = batch_->begin;
+    // A further token is taken if that brings the rows nearer to what is wanted.
+    int64_t rows = 0, last = 0;
+    while (position_ < most && rows + last / 2 < wanted_rows_) {
+      last = rows_until[position_ + 1] - rows_until[position_];
+      rows += last;
+      ++position_;
+    }
+    return {batch_, begin, position_};
+  }
+  void finish() const { batches_.finish(); }
+
+ private:
+  Batches<Weight> batches_;
+  const RowBatch<Weight>* batch_;
+  int64_t wanted_rows_;
   int64_t position_ = 0;
 };
 

@@ -29,6 +29,7 @@ inline void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGrad
       .input = static_cast<const uint8_t*>(at.permuted_tokens_grad) + chunk.first_byte,
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,
+      .rows_per_token = rows_per_token(p.window.end - p.window.begin, p.num_tokens),
       .out = static_cast<uint8_t*>(at.tokens_grad) + chunk.first_byte,
       .out_step = p.hidden_size * element,
       .probs_dtype = p.probs_dtype,

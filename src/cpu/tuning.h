@@ -26,6 +26,11 @@ constexpr int64_t kRowAheadBytes = 256;
 // rows are long) and kMaxGroup at most (8 lost a twentieth where rows have 256 bytes).
 constexpr int64_t kGroupBytes = 8192;
 constexpr int64_t kGroupRows = 4;
+// Tokens that read so many bytes at most, on average, are not grouped: each row is asked for while
+// a row is read that lies this many bytes before it, and two rows at least.
+constexpr double kNarrowBytes = 4096;
+constexpr int64_t kNarrowAheadBytes = 4096;
+constexpr int64_t kNarrowAheadRows = 2;
 // Slots that a worker packs at a time, on its stack, where a token has no more; and bytes of their
 // rows, so that probs asked for while packing are still near when they are copied.
 constexpr int64_t kBatchSlots = 512;

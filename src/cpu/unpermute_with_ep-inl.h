@@ -33,6 +33,7 @@ inline void run_unpermute_chunk(const UnpermuteWithEpProblem& p, const Unpermute
       .input = static_cast<const uint8_t*>(at.permuted_tokens) + chunk.first_byte,
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,
+      .rows_per_token = rows_per_token(p.num_rows(), p.num_tokens),
       .out = static_cast<uint8_t*>(at.out) + chunk.first_byte,
       .out_step = p.hidden_size * element,
   };
