@@ -36,65 +36,54 @@ struct Copying {
 
 // Tokens that have rows in the window, and which rows those are.
 struct Copies {
-  Copies() { begin[0] = 0; }  // none
+  Copies() { clear(); }
+  void clear() { num_tokens = num_rows = begin[0] = 0; }
+  void append_sources(const Copies& next, const uint8_t* otherwise) {
+    const int64_t more = std::min(kMaxGroup, next.num_tokens);
+    std::copy_n(next.sources, more, sources + num_tokens);
+    std::fill_n(sources + num_tokens + more, kMaxGroup - more, otherwise);
+  }
 
   PackedSlots<NoWeight> slots;
-  int64_t num_tokens = 0, num_rows = 0;
-  int32_t begin[kMaxRows + 1];  // token i has the rows [begin[i], begin[i + 1])
-  const uint8_t* sources[kMaxRows + 1];
+  int64_t num_tokens, num_rows;
+  int32_t begin[kMaxRows + 1];                   // token i has the rows [begin[i], begin[i + 1])
+  const uint8_t* sources[kMaxRows + kMaxGroup];  // and the first of the next ones
 };
 
-// Tokens that are copied together: [begin, end) of what was found.
-struct CopyGroup {
-  const Copies* copies;
-  int64_t begin, end;
-
-  int64_t num_tokens() const { return end - begin; }
-  const uint8_t* source(int64_t i) const { return copies->sources[begin + i]; }
-};
-
-// The groups of a chunk, one after another. A group stays valid until the next but one is asked
-// for: what is found takes turns in two places.
-class CopyGroups {
+// What is found at a time, in two places by turns: the next ones while those before are still in
+// use.
+class CopyBatches {
  public:
-  explicit CopyGroups(const Copying& copying)
+  explicit CopyBatches(const Copying& copying)
       : copying_(copying),
         tokens_(copying.tokens),
-        tokens_at_once_(std::max<int64_t>(1, kBatchSlots / copying.slots.top_k)),
-        wanted_rows_(
-            std::clamp(kCopyGroupBytes / (copying.row_bytes + 1) + 1, kCopyRows, kMaxGroup)) {}
+        tokens_at_once_(std::max<int64_t>(1, kBatchSlots / copying.slots.top_k)) {}
 
-  // An empty one at the end.
-  HWY_INLINE CopyGroup next() {
-    while (position_ == current().num_tokens && tokens_.any()) find();
-    const int64_t begin = position_;
-    const int64_t most = std::min(begin + kMaxGroup, current().num_tokens);
-    const int32_t* rows = current().begin;
-    while (position_ < most && rows[position_] - rows[begin] < wanted_rows_) ++position_;
-    return {&current(), begin, position_};
+  // The next ones that are not empty; an empty one at the end.
+  HWY_NOINLINE Copies* next() {
+    current_ = 1 - current_;
+    Copies& copies = copies_[current_];
+    copy_probs(copies);
+    copies.clear();
+    while (copies.num_tokens == 0 && tokens_.any()) find(copies);
+    return &copies;
   }
+  bool any() { return tokens_.any(); }
   void finish() const {
     for (const Copies& copies : copies_) copy_probs(copies);
   }
 
  private:
-  Copies& current() { return copies_[current_]; }
-  const Copies& current() const { return copies_[current_]; }
-
-  HWY_NOINLINE void find() {
-    // A place without tokens is taken again: the group before may lie in the other.
-    if (current().num_tokens > 0) current_ = 1 - current_;
-    copy_probs(current());
+  void find(Copies& copies) {
     const Tokens::Range taken = tokens_.take(tokens_at_once_);
-    current().slots.first_token = taken.first;
+    copies.slots.first_token = taken.first;
     const SlotSource& source = copying_.slots;
     visit_index(source.index_dtype, [&](auto index) {
-      current().num_rows =
-          pack_slots<decltype(index)>(source, taken.count * source.top_k, current().slots);
+      copies.num_rows =
+          pack_slots<decltype(index)>(source, taken.count * source.top_k, copies.slots);
     });
-    position_ = 0;
-    find_tokens(current(), taken.count);
-    ask_for_probs(current(), taken.count);
+    find_tokens(copies, taken.count);
+    ask_for_probs(copies, taken.count);
   }
   void find_tokens(Copies& copies, int64_t count) const {
     copies.num_rows == count* copying_.slots.top_k ? take_all(copies, count) : take_some(copies);
@@ -163,10 +152,49 @@ class CopyGroups {
 
   const Copying& copying_;
   Tokens tokens_;
-  int64_t tokens_at_once_, wanted_rows_;
+  int64_t tokens_at_once_;
   uint64_t inverse_ = (uint64_t{1} << 32) / static_cast<uint64_t>(copying_.slots.top_k) + 1;
   Copies copies_[2];
   int current_ = 0;
+};
+
+// Tokens that are copied together: [begin, end) of what was found.
+struct CopyGroup {
+  const Copies* copies;
+  int64_t begin, end;
+
+  int64_t num_tokens() const { return end - begin; }
+  const uint8_t* source(int64_t i) const { return copies->sources[begin + i]; }
+};
+
+// The groups of a chunk, one after another. A group stays valid until the next but one is asked
+// for.
+class CopyGroups {
+ public:
+  explicit CopyGroups(const Copying& copying)
+      : batches_(copying),
+        copies_(batches_.next()),
+        wanted_rows_(
+            std::clamp(kCopyGroupBytes / (copying.row_bytes + 1) + 1, kCopyRows, kMaxGroup)) {}
+
+  // An empty one at the end.
+  HWY_INLINE CopyGroup next() {
+    if (position_ == copies_->num_tokens && batches_.any()) {
+      copies_ = batches_.next();
+      position_ = 0;
+    }
+    const int64_t begin = position_;
+    const int64_t most = std::min(begin + kMaxGroup, copies_->num_tokens);
+    const int32_t* rows = copies_->begin;
+    while (position_ < most && rows[position_] - rows[begin] < wanted_rows_) ++position_;
+    return {copies_, begin, position_};
+  }
+  void finish() const { batches_.finish(); }
+
+ private:
+  CopyBatches batches_;
+  const Copies* copies_;
+  int64_t wanted_rows_;
   int64_t position_ = 0;
 };
 

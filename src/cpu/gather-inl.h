@@ -3,7 +3,8 @@
 // The work is bound by memory, and memory is fast only when several rows are on their way at once.
 // So a token's rows are read a line at a time, each row in turn, and tokens with few rows are taken
 // in groups, some lines of each in turn. With every line, one is asked for that lies further on in
-// the same row, or, towards the end of the row, at the start of the next group's rows.
+// the same row, or, towards the end of the row, at the start of the next group's rows. Tokens that
+// read little are taken one after another, and their rows are asked for several rows ahead.
 #include <algorithm>
 #include <bit>
 
@@ -88,8 +89,7 @@ void gather_groups(const Gather& g) {
 // many rows further on is asked for, or of the token after this one.
 template <class T, class Weight, Store store>
 void gather_narrow(const Gather& g) {
-  const bool is_short = g.row_bytes < 64 + static_cast<int64_t>(hn::Lanes(Bytes()));
-  const bool ends = has_ends<store>(g);
+  const bool is_short = is_short_row(g.row_bytes), ends = has_ends<store>(g);
   const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
   const int64_t distance =
       std::clamp(kNarrowAheadBytes / (g.row_bytes + 1), kNarrowAheadRows, kMaxGroup);
@@ -116,7 +116,8 @@ void gather_narrow(const Gather& g) {
 
 template <class T, class Weight, Store store>
 void gather(const Gather& g) {
-  const bool is_narrow = g.rows_per_token * static_cast<double>(g.row_bytes) <= kNarrowBytes;
+  const bool is_narrow = is_short_row(g.row_bytes) ||
+                         g.rows_per_token * static_cast<double>(g.row_bytes) <= kNarrowBytes;
   is_narrow ? gather_narrow<T, Weight, store>(g) : gather_groups<T, Weight, store>(g);
   if (store == Store::kStreaming) hwy::FlushStream();
 }

@@ -7,7 +7,8 @@
 // A token's row is read from memory once: some lines of it go to all its rows before the next
 // ones. Memory is fast only when several rows are on their way at once, so tokens are copied in
 // groups, some lines of each in turn. With every line, one is asked for that lies further on in the
-// same row, or, towards the end of the row, at the start of a row of the next group.
+// same row, or, towards the end of the row, at the start of a row of the next group. Narrow rows
+// are copied one after another, and asked for several rows ahead.
 #include <algorithm>
 
 #include "core/dtypes.h"
@@ -47,7 +48,7 @@ HWY_INLINE void copy_token(const Copying& copying, const Copies& copies, int64_t
 template <Store store>
 HWY_INLINE void copy_group(const Copying& copying, const CopyGroup& group, const CopyGroup& next) {
   const int64_t row_bytes = copying.row_bytes, num_tokens = group.num_tokens();
-  const int64_t turn = row_bytes <= kWholeRowBytes ? kWholeRowBytes : kCopyTurnBytes;
+  const int64_t turn = kCopyTurnBytes;
   const int64_t line = whole_line_bytes();
   const int64_t ahead = std::min(row_bytes, turn) / line * line;
   const auto pass = [&](int64_t begin, int64_t end, const CopyGroup& from, int64_t shift) HWY_ATTR {
@@ -67,52 +68,76 @@ HWY_INLINE void copy_group(const Copying& copying, const CopyGroup& group, const
   }
 }
 
-// What whole lines leave.
-template <Store store>
-HWY_INLINE void copy_group_ends(const Copying& copying, const CopyGroup& group) {
+// Calls copy(from, to) for each row of the tokens [begin, end).
+template <class Copy>
+HWY_INLINE void for_each_row(const Copying& copying, const Copies& copies, int64_t begin,
+                             int64_t end, Copy&& copy) {
   if (copying.row_bytes == 0) return;  // there may be no memory at all
-  const Copies& copies = *group.copies;
-  for (int64_t token = group.begin; token < group.end; ++token) {
+  for (int64_t token = begin; token < end; ++token) {
     for (int32_t i = copies.begin[token]; i < copies.begin[token + 1]; ++i) {
-      copy_ends<store>(copies.sources[token], copying.out + copies.slots.row[i] * copying.out_step,
-                       copying.row_bytes);
+      copy(copies.sources[token], copying.out + copies.slots.row[i] * copying.out_step);
     }
   }
 }
 
-HWY_INLINE void copy_short_group(const Copying& copying, const CopyGroup& group) {
-  if (copying.row_bytes == 0) return;  // there may be no memory at all
-  const Copies& copies = *group.copies;
-  for (int64_t token = group.begin; token < group.end; ++token) {
-    for (int32_t i = copies.begin[token]; i < copies.begin[token + 1]; ++i) {
-      std::memcpy(copying.out + copies.slots.row[i] * copying.out_step, copies.sources[token],
-                  static_cast<size_t>(copying.row_bytes));
-    }
+// What whole lines leave.
+template <Store store>
+HWY_NOINLINE void copy_all_ends(const Copying& copying, const Copies& copies, int64_t begin,
+                                int64_t end) {
+  for_each_row(copying, copies, begin, end, [&](const uint8_t* from, uint8_t* to) HWY_ATTR {
+    copy_ends<store>(from, to, copying.row_bytes);
+  });
+}
+
+template <Store store>
+void copy_in_groups(const Copying& copying, bool has_ends) {
+  CopyGroups groups(copying);
+  CopyGroup group = groups.next();
+  while (group.num_tokens() > 0) {
+    const CopyGroup next = groups.next();
+    copy_group<store>(copying, group, next);
+    if (has_ends) copy_all_ends<store>(copying, *group.copies, group.begin, group.end);
+    group = next;
   }
+  groups.finish();
+}
+
+// Narrow rows, token by token: with each line of one, the same line of one further on.
+template <Store store>
+void copy_narrow(const Copying& copying, bool has_ends) {
+  const int64_t distance =
+      std::clamp(kNarrowAheadBytes / (copying.row_bytes + 1), kNarrowAheadRows, kMaxGroup);
+  CopyBatches batches(copying);
+  Copies* copies = batches.next();
+  while (copies->num_tokens > 0) {
+    Copies* const next = batches.next();
+    copies->append_sources(*next, copying.input);
+    if (is_short_row(copying.row_bytes)) {
+      for_each_row(copying, *copies, 0, copies->num_tokens, [&](const uint8_t* from, uint8_t* to) {
+        std::memcpy(to, from, static_cast<size_t>(copying.row_bytes));
+      });
+    } else {
+      for (int64_t token = 0; token < copies->num_tokens; ++token) {
+        copy_token<store>(copying, *copies, token, 0, copying.row_bytes,
+                          copies->sources[token + distance]);
+      }
+      if (has_ends) copy_all_ends<store>(copying, *copies, 0, copies->num_tokens);
+    }
+    copies = next;
+  }
+  batches.finish();
 }
 
 template <Store store>
 void copy_rows(const Copying& copying) {
-  const bool is_short = copying.row_bytes < 64 + static_cast<int64_t>(hn::Lanes(Bytes()));
   // Where nothing starts or ends within a line, rows have nothing else.
   const auto within_line = [](auto at) {
     return static_cast<uint64_t>(at) % static_cast<uint64_t>(whole_line_bytes()) != 0;
   };
   const bool has_ends = within_line(reinterpret_cast<uintptr_t>(copying.out)) ||
                         within_line(copying.out_step) || within_line(copying.row_bytes);
-  CopyGroups groups(copying);
-  CopyGroup group = groups.next();
-  while (group.num_tokens() > 0) {
-    const CopyGroup next = groups.next();
-    if (is_short) {
-      copy_short_group(copying, group);
-    } else {
-      copy_group<store>(copying, group, next);
-      if (has_ends) copy_group_ends<store>(copying, group);
-    }
-    group = next;
-  }
-  groups.finish();
+  copying.row_bytes <= kNarrowCopyBytes ? copy_narrow<store>(copying, has_ends)
+                                        : copy_in_groups<store>(copying, has_ends);
   if (store == Store::kStreaming) hwy::FlushStream();
 }
 

@@ -205,6 +205,11 @@ constexpr int kLineVectors = std::max<int>(1, 64 / static_cast<int>(hn::MaxLanes
 #endif
 inline int64_t line_bytes() { return kLineVectors * static_cast<int64_t>(hn::Lanes(Bytes())); }
 
+// Shorter than what lines and single vectors may step over.
+inline bool is_short_row(int64_t row_bytes) {
+  return row_bytes < 64 + static_cast<int64_t>(hn::Lanes(Bytes()));
+}
+
 // Asks for a line.
 HWY_INLINE void fetch_line(const uint8_t* line) {
   for (int64_t b = 0; b < line_bytes(); b += 64) hwy::Prefetch(line + b);
