@@ -42,23 +42,23 @@ HWY_INLINE void sum_group(const Gather& g, const Group<Weight>& group, const Gro
   const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
   const int64_t ahead = std::min(num_lines, ahead_bytes(group.num_rows()) / line_bytes());
   const int64_t turn = num_tokens == 1 ? num_lines : std::min(num_lines, kTurnBytes / line_bytes());
-  // One loop for lines of which others further on are asked for, and for the last ones, beside
-  // which the next group's first ones are: half the code, which a call may have to read from
-  // memory.
-  for (int64_t line = 0, end; line < num_lines; line = end) {
-    const bool is_last = line >= num_lines - ahead;
-    const Group<Weight>& from = is_last ? next : group;
-    const int64_t shift = is_last ? ahead - num_lines : ahead, num_rows = from.num_rows();
-    end = std::min(line + turn, is_last ? num_lines : num_lines - ahead);
-    int64_t row = 0;
-    for (int64_t i = 0; i < num_tokens; ++i) {
-      const int64_t row_end = row + tokens[i].num_rows();
-      const bool fits = row_end <= num_rows;
-      const Ahead ahead_rows{(fits ? from : group).rows() + row, fits ? shift * line_bytes() : 0};
-      tokens[i].lines(line, end, ahead_rows);
-      row = row_end;
+  const auto pass = [&](int64_t begin, int64_t end, const Group<Weight>& from,
+                        int64_t shift) HWY_ATTR {
+    const int64_t num_rows = from.num_rows();
+    const uint8_t* const* const rows = from.rows();
+    for (int64_t line = begin; line < end; line += turn) {
+      int64_t row = 0;
+      for (int64_t i = 0; i < num_tokens; ++i) {
+        const int64_t row_end = row + tokens[i].num_rows();
+        const bool fits = row_end <= num_rows;
+        const Ahead ahead_rows{(fits ? rows : group.rows()) + row, fits ? shift * line_bytes() : 0};
+        tokens[i].lines(line, std::min(end, line + turn), ahead_rows);
+        row = row_end;
+      }
     }
-  }
+  };
+  pass(0, num_lines - ahead, group, ahead);
+  pass(num_lines - ahead, num_lines, next, ahead - num_lines);
   for (int64_t i = group.num_rows(); i < next.num_rows(); ++i) {
     for (int64_t line = 0; line < ahead; ++line) fetch_line(next.rows()[i] + line * line_bytes());
   }
@@ -116,8 +116,8 @@ void gather_narrow(const Gather& g) {
 
 template <class T, class Weight, Store store>
 void gather(const Gather& g) {
-  const bool is_narrow = is_short_row(g.row_bytes) ||
-                         g.rows_per_token * static_cast<double>(g.row_bytes) <= kNarrowBytes;
+  const double token_bytes = std::max(1.0, g.rows_per_token) * static_cast<double>(g.row_bytes);
+  const bool is_narrow = is_short_row(g.row_bytes) || token_bytes <= kNarrowBytes;
   is_narrow ? gather_narrow<T, Weight, store>(g) : gather_groups<T, Weight, store>(g);
   if (store == Store::kStreaming) hwy::FlushStream();
 }

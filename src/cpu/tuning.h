@@ -31,7 +31,7 @@ constexpr int64_t kGroupRows = 4;
 // KiB on a rank of 8 0.78 instead of 0.69, of 256 bytes 0.61 instead of 0.56, of 4 KiB 0.88 instead
 // of 0.85; but eight rows of 1 KiB 0.74 instead of 0.87. Half the distance was equal, twice and
 // four times as much lost a twentieth.
-constexpr double kNarrowBytes = 4096;
+constexpr double kNarrowBytes = 4608;
 constexpr int64_t kNarrowAheadBytes = 4096;
 constexpr int64_t kNarrowAheadRows = 2;
 // Slots that a worker packs at a time, on its stack, where a token has no more; and bytes of their
