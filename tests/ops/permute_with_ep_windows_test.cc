@@ -65,6 +65,24 @@ TEST(PermuteWindows, OfRanksTileTheWhole) {
   EXPECT_EQ(probs, whole.probs);
 }
 
+// Long stretches of tokens without a row in the window, between others that have one: whatever is
+// packed at a time, some of it is empty.
+TEST(PermuteRouting, StretchesOfTokensOutside) {
+  std::vector<int64_t> experts(4096);
+  int64_t outside = 0;
+  for (size_t token = 0; token < experts.size(); ++token) {
+    experts[token] = static_cast<int64_t>(token / 600 % 2);
+    outside += experts[token] == 0;
+  }
+  PermuteCase c = routed(experts, 4096, 1);
+  c.ep_range = EpRange{outside, 4096};
+  c.num_threads = 1;
+  for (const int64_t hidden_size : {5, 70, 600}) {
+    c.hidden_size = hidden_size;
+    expect_matches_oracle(c);
+  }
+}
+
 TEST(PermuteRouting, AllTokensToOneExpert) {
   PermuteCase c = routed(ref::all_to_one_routing(9, 4, 3), 9, 4);
   for (const int64_t experts : {4, 5, 3}) {
