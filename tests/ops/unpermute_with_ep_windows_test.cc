@@ -47,6 +47,26 @@ TEST(UnpermuteWithEpWindows, AbsentRangeIsTheRows) {
   }
 }
 
+// Long stretches of slots outside the window, between others inside: whatever is packed at a time,
+// some of it is empty.
+TEST(UnpermuteWithEpWindows, StretchesOfSlotsOutside) {
+  constexpr int64_t kSlots = 4096;
+  std::vector<int64_t> indices(kSlots);
+  int64_t inside = 0, outside = kSlots;
+  for (size_t slot = 0; slot < indices.size(); ++slot) {
+    indices[slot] = slot / 600 % 2 ? inside++ : --outside;
+  }
+  for (const int64_t hidden_size : {5, 70, 600}) {
+    expect_matches_oracle({.probs_dtype = DType::kF32,
+                           .num_tokens = kSlots,
+                           .top_k = 1,
+                           .hidden_size = hidden_size,
+                           .ep_range = EpRange{0, inside},
+                           .indices = indices,
+                           .num_threads = 1});
+  }
+}
+
 // Indices as data: whatever they hold, rows outside the window are not touched.
 UnpermuteCase hostile(DType index_dtype, std::vector<int64_t> indices) {
   return {.index_dtype = index_dtype,
