@@ -59,6 +59,20 @@ struct Batch : PackedSlots<Weight> {
   int64_t num_rows() const { return begin[num_tokens]; }
 };
 
+// Narrow rows: how many rows before its turn one is asked for.
+inline int64_t rows_ahead(int64_t row_bytes) {
+  return std::clamp(kNarrowAheadBytes / (row_bytes + 1), kNarrowAheadRows, kMaxGroup);
+}
+
+// Puts the first rows of the next batch behind those of a batch, so that they can be asked for
+// while its last ones are read; `otherwise` where there are fewer.
+inline void append_ahead(const uint8_t** rows, int64_t count, const uint8_t* const* next,
+                         int64_t next_count, const uint8_t* otherwise) {
+  const int64_t more = std::min(kMaxGroup, next_count);
+  std::copy_n(next, more, rows + count);
+  std::fill_n(rows + count + more, kMaxGroup - more, otherwise);
+}
+
 // A bit for each of `count` slots, at most 64, that is inside the window.
 template <class Index>
 HWY_INLINE uint64_t bits_inside(Slots<Index> slots, int64_t count) {

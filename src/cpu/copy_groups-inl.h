@@ -39,9 +39,7 @@ struct Copies {
   Copies() { clear(); }
   void clear() { num_tokens = num_rows = begin[0] = 0; }
   void append_sources(const Copies& next, const uint8_t* otherwise) {
-    const int64_t more = std::min(kMaxGroup, next.num_tokens);
-    std::copy_n(next.sources, more, sources + num_tokens);
-    std::fill_n(sources + num_tokens + more, kMaxGroup - more, otherwise);
+    append_ahead(sources, num_tokens, next.sources, next.num_tokens, otherwise);
   }
 
   PackedSlots<NoWeight> slots;

@@ -91,8 +91,7 @@ template <class T, class Weight, Store store>
 void gather_narrow(const Gather& g) {
   const bool is_short = is_short_row(g.row_bytes), ends = has_ends<store>(g);
   const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
-  const int64_t distance =
-      std::clamp(kNarrowAheadBytes / (g.row_bytes + 1), kNarrowAheadRows, kMaxGroup);
+  const int64_t distance = rows_ahead(g.row_bytes);
   Batches<Weight> batches(g);
   RowBatch<Weight>* batch = batches.next();
   fetch_rows(batch->rows, std::min(distance, batch->num_rows()), g.row_bytes);

@@ -46,9 +46,7 @@ struct RowBatch : Batch<Weight> {
   const uint8_t* rows[kMaxRows + kMaxGroup];  // and the first of the next batch
 
   void append_rows(const RowBatch& next, const uint8_t* otherwise) {
-    const int64_t n = this->num_rows(), more = std::min(kMaxGroup, next.num_rows());
-    std::copy_n(next.rows, more, rows + n);
-    std::fill_n(rows + n + more, kMaxGroup - more, otherwise);
+    append_ahead(rows, this->num_rows(), next.rows, next.num_rows(), otherwise);
   }
   // As many rows as a token has, `distance` rows further on, or behind its own if it has more.
   HWY_INLINE const uint8_t* const* rows_after(int64_t token, int64_t distance) const {

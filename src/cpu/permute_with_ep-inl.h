@@ -106,8 +106,7 @@ void copy_in_groups(const Copying& copying, bool has_ends) {
 // Narrow rows, token by token: with each line of one, the same line of one further on.
 template <Store store>
 void copy_narrow(const Copying& copying, bool has_ends) {
-  const int64_t distance =
-      std::clamp(kNarrowAheadBytes / (copying.row_bytes + 1), kNarrowAheadRows, kMaxGroup);
+  const int64_t distance = rows_ahead(copying.row_bytes);
   CopyBatches batches(copying);
   Copies* copies = batches.next();
   while (copies->num_tokens > 0) {
