@@ -50,9 +50,6 @@ struct PackedSlots {
 // The same, token by token.
 template <class Weight>
 struct Batch : PackedSlots<Weight> {
-  Batch() { clear(); }
-  void clear() { num_tokens = begin[0] = 0; }
-
   int64_t num_tokens;
   int32_t begin[kBatchSlots + 1];  // token i has the slots [begin[i], begin[i + 1])
 
@@ -64,13 +61,19 @@ inline int64_t rows_ahead(int64_t row_bytes) {
   return std::clamp(kNarrowAheadBytes / (row_bytes + 1), kNarrowAheadRows, kMaxGroup);
 }
 
-// Puts the first rows of the next batch behind those of a batch, so that they can be asked for
-// while its last ones are read; `otherwise` where there are fewer.
+// How many rows before its turn one is asked for into the second-level cache; 0: not at all.
+inline int64_t far_rows(int64_t num_rows, int64_t row_bytes) {
+  if (num_rows * row_bytes < kFarWindowBytes) return 0;
+  return std::clamp<int64_t>(kFarBytes / (row_bytes + 1), 1, kMaxFarRows);
+}
+
+// Puts the first rows of the next batch, `most` of them, behind those of a batch, so that they can
+// be asked for while its last ones are read; `otherwise` where there are fewer.
 inline void append_ahead(const uint8_t** rows, int64_t count, const uint8_t* const* next,
-                         int64_t next_count, const uint8_t* otherwise) {
-  const int64_t more = std::min(kMaxGroup, next_count);
-  std::copy_n(next, more, rows + count);
-  std::fill_n(rows + count + more, kMaxGroup - more, otherwise);
+                         int64_t next_count, int64_t most, const uint8_t* otherwise) {
+  const int64_t from_next = std::min(most, next_count);
+  std::copy_n(next, from_next, rows + count);
+  std::fill_n(rows + count + from_next, most - from_next, otherwise);
 }
 
 // A bit for each of `count` slots, at most 64, that is inside the window.

@@ -39,7 +39,7 @@ struct Copies {
   Copies() { clear(); }
   void clear() { num_tokens = num_rows = begin[0] = 0; }
   void append_sources(const Copies& next, const uint8_t* otherwise) {
-    append_ahead(sources, num_tokens, next.sources, next.num_tokens, otherwise);
+    append_ahead(sources, num_tokens, next.sources, next.num_tokens, kMaxGroup, otherwise);
   }
 
   PackedSlots<NoWeight> slots;

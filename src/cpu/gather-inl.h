@@ -4,7 +4,8 @@
 // So a token's rows are read a line at a time, each row in turn, and tokens with few rows are taken
 // in groups, some lines of each in turn. With every line, one is asked for that lies further on in
 // the same row, or, towards the end of the row, at the start of the next group's rows. Tokens that
-// read little are taken one after another, and their rows are asked for several rows ahead.
+// read little are taken one after another, and their rows are asked for several rows ahead. Rows of
+// large windows are asked for once more, long before that, into the second-level cache.
 #include <algorithm>
 #include <bit>
 
@@ -65,18 +66,11 @@ HWY_INLINE void sum_group(const Gather& g, const Group<Weight>& group, const Gro
   for (int64_t i = 0; has_ends && i < num_tokens; ++i) tokens[i].tail(g.row_bytes);
 }
 
-HWY_INLINE void fetch_rows(const uint8_t* const* rows, int64_t num_rows, int64_t bytes) {
-  for (int64_t h = 0; h < bytes; h += line_bytes()) {
-    for (int64_t i = 0; i < num_rows; ++i) fetch_line(rows[i] + h);
-  }
-}
-
 template <class T, class Weight, Store store>
 void gather_groups(const Gather& g) {
   const bool ends = has_ends<store>(g);
   Groups<Weight> groups(g);
   Group<Weight> group = groups.next();
-  fetch_rows(group.rows(), group.num_rows(), std::min(g.row_bytes, kRowAheadBytes));
   while (group.begin < group.end) {
     const Group<Weight> next = groups.next();
     sum_group<T, store>(g, group, next, ends);
@@ -92,12 +86,8 @@ void gather_narrow(const Gather& g) {
   const bool is_short = is_short_row(g.row_bytes), ends = has_ends<store>(g);
   const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
   const int64_t distance = rows_ahead(g.row_bytes);
-  Batches<Weight> batches(g);
-  RowBatch<Weight>* batch = batches.next();
-  fetch_rows(batch->rows, std::min(distance, batch->num_rows()), g.row_bytes);
-  while (batch->num_tokens > 0) {
-    RowBatch<Weight>* const next = batches.next();
-    batch->append_rows(*next, g.input);
+  Batches<Weight> batches(g, std::max(g.far_rows, distance));
+  while (const RowBatch<Weight>* const batch = batches.next()) {
     for (int64_t i = 0; i < batch->num_tokens; ++i) {
       const TokenSum<T, Weight, store> token(g, *batch, i);
       if (is_short) {
@@ -108,7 +98,6 @@ void gather_narrow(const Gather& g) {
       token.lines(0, num_lines, {batch->rows_after(i, distance), 0});
       if (ends) token.tail(g.row_bytes);
     }
-    batch = next;
   }
   batches.finish();
 }

@@ -26,6 +26,7 @@ struct Gather {
   int64_t input_step;    // bytes from row to row
   int64_t row_bytes;
   double rows_per_token;  // of the window, on average
+  int64_t far_rows;       // how many rows before its turn one is asked for first; 0: never
   uint8_t* out;           // token 0
   int64_t out_step;
   // One number per row that goes to its slot, and 0 to slots outside; none where `probs_out` is
@@ -43,50 +44,71 @@ inline double rows_per_token(int64_t num_rows, int64_t num_tokens) {
 // A batch, and where its rows lie.
 template <class Weight>
 struct RowBatch : Batch<Weight> {
-  const uint8_t* rows[kMaxRows + kMaxGroup];  // and the first of the next batch
+  const uint8_t* rows[kMaxRows + kMaxFarRows];  // and `ahead` more, the first of the next batch
+  int64_t ahead;
 
-  void append_rows(const RowBatch& next, const uint8_t* otherwise) {
-    append_ahead(rows, this->num_rows(), next.rows, next.num_rows(), otherwise);
-  }
   // As many rows as a token has, `distance` rows further on, or behind its own if it has more.
   HWY_INLINE const uint8_t* const* rows_after(int64_t token, int64_t distance) const {
     const int64_t first = this->begin[token], count = this->begin[token + 1] - first;
-    return rows + std::min(first + std::max(distance, count), this->num_rows() + kMaxGroup - count);
+    return rows + std::min(first + std::max(distance, count), this->num_rows() + ahead - count);
   }
 };
 
-// The batches of a gather, one after another, in two places by turns. One is packed while the one
-// before is still in use.
+// The batches of a gather, one after another, in three places by turns: while the last group of one
+// is read, the first group of the next one is known, and behind its rows those of the one after it.
 template <class Weight>
 class Batches {
  public:
-  explicit Batches(const Gather& g)
+  // At the end of a batch the next `rows_ahead` rows are known.
+  Batches(const Gather& g, int64_t rows_ahead)
       : gather_(g),
         tokens_(g.tokens),
-        batch_tokens_(std::max<int64_t>(
-            1, std::clamp(kBatchBytes / (g.row_bytes + 1), kBatchSlots / 8, kBatchSlots) /
-                   g.slots.top_k)) {}
+        batch_tokens_(tokens_of_batch(g)),
+        rows_ahead_(rows_ahead),
+        following_(find()) {
+    if (following_) fetch_first_rows(*following_);
+  }
 
-  // An empty one at the end.
-  HWY_NOINLINE RowBatch<Weight>* next() {
-    current_ = 1 - current_;
-    RowBatch<Weight>& batch = batches_[current_];
-    copy_probs(batch);
-    batch.clear();
-    if (!tokens_.any()) return &batch;
+  // None at the end.
+  const RowBatch<Weight>* next() {
+    Batch* const batch = following_;
+    if (!batch) return nullptr;
+    following_ = find();
+    batch->ahead = rows_ahead_;
+    append_ahead(batch->rows, batch->num_rows(), following_ ? following_->rows : nullptr,
+                 following_ ? following_->num_rows() : 0, rows_ahead_, gather_.input);
+    return batch;
+  }
+  void finish() const {
+    for (int64_t i = 0; i < std::min(num_found_, kPlaces); ++i) copy_probs(batches_[i]);
+  }
+
+ private:
+  using Batch = RowBatch<Weight>;
+  static constexpr int64_t kPlaces = 3;
+
+  static int64_t tokens_of_batch(const Gather& g) {
+    const double token_bytes = g.rows_per_token * static_cast<double>(g.row_bytes);
+    const double tokens = kBatchBytes / (token_bytes + 1);
+    const double most = static_cast<double>(kBatchSlots) / static_cast<double>(g.slots.top_k);
+    return static_cast<int64_t>(std::max(1.0, std::clamp(tokens, most / 8, most)));
+  }
+  HWY_NOINLINE Batch* find() {
+    if (!tokens_.any()) return nullptr;
+    Batch& batch = batches_[num_found_ % kPlaces];
+    if (num_found_++ >= kPlaces) copy_probs(batch);
     const Tokens::Range taken = tokens_.take(batch_tokens_);
     pack(gather_.slots, taken.first, taken.count, batch);
     find_rows(batch);
     return &batch;
   }
-  bool any() { return tokens_.any(); }
-  void finish() const {
-    for (const Batch& batch : batches_) copy_probs(batch);
+  // On their way while the second batch is packed.
+  void fetch_first_rows(const Batch& batch) const {
+    const int64_t count = std::min(batch.num_rows(), kMaxGroup);
+    for (int64_t h = 0; h < std::min(gather_.row_bytes, kRowAheadBytes); h += line_bytes()) {
+      for (int64_t i = 0; i < count; ++i) fetch_line(batch.rows[i] + h);
+    }
   }
-
- private:
-  using Batch = RowBatch<Weight>;
-
   void find_rows(Batch& batch) const {
     const int64_t n = batch.num_rows();
     for (int64_t i = 0; i < n; ++i)
@@ -99,7 +121,7 @@ class Batches {
   }
   // Long after they were asked for.
   void copy_probs(const Batch& batch) const {
-    if (!gather_.probs_out || batch.num_tokens == 0) return;
+    if (!gather_.probs_out) return;
     visit_bytes(gather_.probs_dtype, [&](auto bits) {
       using Bits = decltype(bits);
       const int64_t num_slots = batch.num_tokens * gather_.slots.top_k, n = batch.num_rows();
@@ -119,8 +141,10 @@ class Batches {
   const Gather& gather_;
   Tokens tokens_;
   int64_t batch_tokens_;
-  Batch batches_[2];
-  int current_ = 0;
+  int64_t rows_ahead_;
+  int64_t num_found_ = 0;
+  Batch batches_[kPlaces];
+  Batch* following_;
 };
 
 // Tokens that are read together: [begin, end) of a batch.
@@ -140,15 +164,14 @@ template <class Weight>
 class Groups {
  public:
   explicit Groups(const Gather& g)
-      : batches_(g),
+      : batches_(g, g.far_rows),
         batch_(batches_.next()),
         wanted_rows_(std::clamp(kGroupBytes / (g.row_bytes + 1), kGroupRows, kMaxGroup)) {}
 
   // An empty one at the end.
   HWY_INLINE Group<Weight> next() {
-    if (position_ == batch_->num_tokens && batches_.any()) {
-      batch_ = batches_.next();
-      position_ = 0;
+    if (position_ == batch_->num_tokens) {
+      if (const RowBatch<Weight>* const batch = batches_.next()) batch_ = batch, position_ = 0;
     }
     const int64_t begin = position_;
     const int64_t most = std::min(batch_->num_tokens, begin + kMaxGroup);

@@ -215,6 +215,11 @@ HWY_INLINE void fetch_line(const uint8_t* line) {
   for (int64_t b = 0; b < line_bytes(); b += 64) hwy::Prefetch(line + b);
 }
 
+// Asks for bytes into the second-level cache.
+HWY_INLINE void fetch_lines_far(const uint8_t* line, int64_t bytes) {
+  for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(line + b, 0, 2);
+}
+
 // Rows that will be read next: with the line at `offset` of row i, the line at `offset` + `shift`
 // of rows[i] is asked for.
 struct Ahead {

@@ -24,7 +24,8 @@ class TokenSum {
       : in_{batch.rows + batch.begin[token], batch.weights + batch.begin[token],
             batch.begin[token + 1] - batch.begin[token],
             batch.begin[token + 1] - batch.begin[token] == g.slots.top_k},
-        out_(g.out + (batch.first_token + token) * g.out_step) {
+        out_(g.out + (batch.first_token + token) * g.out_step),
+        far_rows_(g.far_rows) {
     // Streaming stores need aligned addresses, and full lines to be of use.
     const bool streaming = store == Store::kStreaming;
     head_ = streaming ? static_cast<int64_t>(-reinterpret_cast<uintptr_t>(out_) & 63) : 0;
@@ -77,11 +78,13 @@ class TokenSum {
     const int64_t step = line_bytes(), first = begin * step;
     const uint8_t* row = in_.rows[0] + head_ + first;
     const uint8_t* next = ahead.rows[0] + ahead.shift + first;
+    const uint8_t* far = far_rows_ ? in_.rows[far_rows_] + head_ + first : nullptr;
     uint8_t* out = out_ + head_ + first;
     const Weight weight = in_.weights[0];
     const bool start_negative = in_.start_negative;
     int64_t left = end - begin;
     for (; left >= 2; left -= 2) {
+      if (far) fetch_lines_far(far, 2 * step), far += 2 * step;
       fetch_line(next);
       fetch_line(next + step);
       for (int64_t i = 0; i < 2 * kLineVectors; i += kPair) {
@@ -101,8 +104,16 @@ class TokenSum {
   HWY_NOINLINE void sum_lines(int64_t begin, int64_t end, Ahead ahead) const {
     const TokenSum token = *this;
     for (int64_t h = begin * line_bytes(); begin < end; ++begin, h += line_bytes()) {
+      if (token.far_rows_) token.template fetch_far<Count>(token.head_ + h);
       sum_vectors<T, store, kLineVectors, Count>(token.in_, token.head_ + h, token.out_,
                                                  [&](int64_t i) HWY_ATTR { ahead.fetch(i, h); });
+    }
+  }
+  template <int Count>
+  HWY_INLINE void fetch_far(int64_t offset) const {
+    const uint8_t* const* const far = in_.rows + far_rows_;
+    for (int64_t i = 0; i < (Count ? Count : in_.count); ++i) {
+      fetch_lines_far(far[i] + offset, line_bytes());
     }
   }
   static int64_t vector_bytes() { return static_cast<int64_t>(hn::Lanes(Bytes())); }
@@ -112,6 +123,7 @@ class TokenSum {
 
   Rows<Weight> in_;
   uint8_t* out_;
+  int64_t far_rows_;
   int64_t head_, num_lines_;
 };
 

@@ -1,6 +1,6 @@
 // The CPU backend's numbers, with how each was found. Figures are shares of the floor at 4096
-// tokens in bfloat16, variants interleaved in one run, on two cores of an AMD EPYC 7003 whose
-// memory was shared with others.
+// tokens in bfloat16, variants interleaved in one run, on two cores of an AMD EPYC 7003, where
+// nothing else is said, whose memory was shared with others.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,15 @@ constexpr int64_t kGroupRows = 4;
 constexpr double kNarrowBytes = 4608;
 constexpr int64_t kNarrowAheadBytes = 4096;
 constexpr int64_t kNarrowAheadRows = 2;
+// Where a window's rows come to so many bytes, rows are asked for twice: into the second-level
+// cache when a row kFarBytes before it is read, and into the first as above. On an AMD EPYC 9004,
+// 1.1 to 1.3 times as fast with rows of 1 KiB and more, 1.4 to 1.7 with rows of 256 bytes; 32 KiB
+// gained less, 128 KiB lost ranks again. Smaller windows lost up to a twentieth.
+constexpr int64_t kFarBytes = 64 << 10;
+constexpr int64_t kMaxFarRows = 256;
+constexpr int64_t kFarWindowBytes = 12 << 20;
 // Slots that a worker packs at a time, on its stack, where a token has no more; and bytes of their
-// rows, so that probs asked for while packing are still near when they are copied.
+// rows, on average, so that probs asked for while packing are still near when they are copied.
 constexpr int64_t kBatchSlots = 512;
 constexpr int64_t kBatchBytes = 256 << 10;
 
@@ -49,6 +56,12 @@ constexpr int64_t kChunksPerWorker = 4;
 constexpr int64_t kWorkerBytes = 128 << 10;
 // Parts of a row that different threads take have at least this many bytes.
 constexpr int64_t kPartBytes = 2048;
+
+// What bytes of outputs that several threads write row by row, in the router's order, weigh beside
+// half of the second-level caches, from where on stores pass the caches by. With 4, gradients and
+// copies of up to 1 MiB took 0.35 to 1.05 of the time with 1, a reading pass after them included,
+// on two cores of an AMD EPYC 9004 with 1 MiB each.
+constexpr int64_t kScatteredWeight = 4;
 
 // Copies of rows (permute_with_ep-inl.h): bytes of a row that go to all its rows in a turn, and
 // that are asked for before they are read. Rows of 4 KiB and more gained up to a third by 512 bytes

@@ -56,6 +56,24 @@ TEST_P(UnpermuteWithEpShapes, LongRows) {
   }
 }
 
+// Windows of 13 MiB, whose rows kernels ask for long before they read them: many narrow rows of a
+// token, single rows, and rows of no whole number of lines, of a part of the slots.
+TEST(UnpermuteWithEpLargeWindow, RowsFarAhead) {
+  const auto expect = [](int64_t hidden_size, int64_t top_k, int64_t rows, int64_t slots) {
+    expect_matches_oracle({.dtype = DType::kBF16,
+                           .probs_dtype = DType::kF32,
+                           .num_tokens = slots / top_k,
+                           .top_k = top_k,
+                           .hidden_size = hidden_size,
+                           .ep_range = moe::EpRange{slots - rows, slots},
+                           .seed = 13,
+                           .num_threads = 2});
+  };
+  expect(128, 8, 53248, 53248);
+  expect(512, 1, 13312, 13312);
+  expect(2053, 4, 3400, 6800);
+}
+
 TEST_P(UnpermuteWithEpShapes, TopK) {
   for (const int64_t top_k : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 31, 64, 512, 513, 1100}) {
     for (const int64_t h : {3, 33}) {
