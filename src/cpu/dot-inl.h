@@ -28,11 +28,13 @@ inline bool vectors_fit_stripes() {
   return static_cast<int64_t>(hn::Lanes(Bytes())) <= kStripeBytes<uint16_t>;
 }
 
-// What a job reads while the byte of the same number is worked on is asked for here.
+// What a job reads while the byte of the same number is worked on is asked for here; and what one
+// reads long after it, if there is such a row.
 struct AheadOfJob {
-  const uint8_t *grad, *row;
+  const uint8_t *grad, *row, *far_row;
 
   HWY_INLINE void fetch(int64_t h) const {
+    if (far_row) fetch_lines_far(far_row + h, 64);
     hwy::Prefetch(row + h);
     hwy::Prefetch(grad + h);
   }

@@ -90,13 +90,16 @@ struct JobGroup {
   int64_t begin, end, next_end;
   bool weighted;
   int64_t row_bytes;
+  int64_t far, count;  // the row of the job `far` further is asked for, too, if there are so many
 
   // What is asked for with job j: bytes of the job that is `step` further, shifted, or nothing new.
   HWY_INLINE AheadOfJob ahead_of(int64_t j, int64_t step, int64_t shift) const {
     const bool has_next = j + step < next_end;
     const Job& then = jobs[has_next ? j + step : j];
     const int64_t by = has_next ? shift : 0;
-    return {then.grad + by, (then.row ? then.row : then.grad) + by};
+    const bool has_far = far > 0 && j + far < count;
+    return {then.grad + by, (then.row ? then.row : then.grad) + by,
+            has_far ? jobs[j + far].row : nullptr};
   }
 };
 
@@ -140,16 +143,21 @@ HWY_NOINLINE void do_group(const JobGroup& group) {
   do_long_rows<T, store>(group);
 }
 
-// Jobs in groups, and how many of them were done: the last group stays, unless it is the last of
-// all, so that its first lines are asked for before more jobs are found.
+// More jobs are found when a group and what is asked for far ahead are left.
+static_assert(kMaxGradGroup + kMaxFarJobs <= kMaxJobs - kWordSlots);
+
+// Jobs in groups, and how many of them were done: the last ones stay, unless they are the last of
+// all, so that their lines are asked for before more jobs are found.
 template <class T, Store store>
 int64_t do_jobs(const UnpermuteWithEpGradProblem& p, Job* jobs, int64_t count, bool are_last) {
   const int64_t row_bytes = p.hidden_size * int64_t{sizeof(T)};
   const int64_t group = std::clamp(kGradGroupBytes / (row_bytes + 1), kGradStreams, kMaxGradGroup);
+  const int64_t far = std::min(far_rows(p.num_rows(), row_bytes), kMaxFarJobs);
   int64_t begin = 0;
-  for (; begin < count && (are_last || begin + group < count); begin += group) {
+  for (; begin < count && (are_last || begin + group + far < count); begin += group) {
     const int64_t end = std::min(begin + group, count);
-    do_group<T, store>({jobs, begin, end, std::min(end + group, count), p.has_probs, row_bytes});
+    do_group<T, store>(
+        {jobs, begin, end, std::min(end + group, count), p.has_probs, row_bytes, far, count});
   }
   return std::min(begin, count);
 }

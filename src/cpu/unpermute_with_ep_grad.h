@@ -101,8 +101,10 @@ struct Job {
   double dot;  // the result; a float where the tokens are not float64
 };
 
-// Jobs that are known at a time: 6 KiB of them stay in the first-level cache beside the rows.
-constexpr int64_t kMaxJobs = 128;
+// Jobs that are known at a time: 9 KiB of them stay in the first-level cache beside the rows. And
+// how many jobs ahead a row is asked for at most.
+constexpr int64_t kMaxJobs = 192;
+constexpr int64_t kMaxFarJobs = 64;
 
 // probs_grad of the jobs that have a dot product. Of many at a time: code for another instruction
 // set is not called between vectors, where that may cost more than the work.
