@@ -64,8 +64,8 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace,
   if (p.window_rows() == 0) return;
   const Cut cut = cut_of(p);
   // Bytes are copied, so no address is in the way of streaming stores.
-  const bool streaming =
-      use_streaming(at.permuted_tokens, p.window_rows() * p.row_bytes(), 1, cut.num_workers());
+  const bool streaming = use_streaming_of_rows(at.permuted_tokens, p.window_rows() * p.row_bytes(),
+                                               1, cut.num_workers());
   parallel_cut(cut, [&](Chunks& chunks) { run_chunks(p, at, chunks, streaming); });
 }
 

@@ -90,8 +90,8 @@ bool may_stream(const Problem& p, const Pointers& at, int num_workers) {
   const int64_t row_bytes = row_bytes_of(p);
   return row_bytes % kCacheLine == 0 &&
          reinterpret_cast<uintptr_t>(at.permuted_tokens_grad) % kCacheLine == 0 &&
-         use_streaming(at.permuted_tokens_grad, p.num_output_rows * row_bytes,
-                       dtype_bytes(p.tokens_dtype), num_workers);
+         use_streaming_of_rows(at.permuted_tokens_grad, p.num_output_rows * row_bytes,
+                               dtype_bytes(p.tokens_dtype), num_workers);
 }
 
 std::string refuses(const Problem& p) {
