@@ -37,23 +37,10 @@ class TokenSum {
       sum_vector<T, Store::kCached>(in_, h, out_);
     }
   }
-  // Lines [begin, end) counted from the head. Counts that are frequent have a text of their own.
+  // Lines [begin, end) counted from the head.
   HWY_INLINE void lines(int64_t begin, int64_t end, const Ahead& ahead) const {
     end = std::min(end, num_lines_);
-    switch (in_.count) {
-      case 0:
-        return zero_lines(begin, end);
-      case 1:
-        return one_row_lines(begin, end, ahead);
-      case 2:
-        return sum_lines<2>(begin, end, ahead);
-      case 4:
-        return sum_lines<4>(begin, end, ahead);
-      case 8:
-        return sum_lines<8>(begin, end, ahead);
-      default:
-        return sum_lines<0>(begin, end, ahead);
-    }
+    far_rows_ ? lines<true>(begin, end, ahead) : lines<false>(begin, end, ahead);
   }
   // A row shorter than what head and tail step over goes through buffers.
   HWY_INLINE void short_row(int64_t row_bytes) const { sum_short_row<T>(in_, row_bytes, out_); }
@@ -69,22 +56,41 @@ class TokenSum {
   int64_t num_rows() const { return in_.count; }
 
  private:
+  // Counts that are frequent have a text of their own. `far`: rows are asked for twice.
+  template <bool far>
+  HWY_INLINE void lines(int64_t begin, int64_t end, const Ahead& ahead) const {
+    switch (in_.count) {
+      case 0:
+        return zero_lines(begin, end);
+      case 1:
+        return one_row_lines<far>(begin, end, ahead);
+      case 2:
+        return sum_lines<2, far>(begin, end, ahead);
+      case 4:
+        return sum_lines<4, far>(begin, end, ahead);
+      case 8:
+        return sum_lines<8, far>(begin, end, ahead);
+      default:
+        return sum_lines<0, far>(begin, end, ahead);
+    }
+  }
   void zero_lines(int64_t begin, int64_t end) const {
     for (int64_t line = begin; line < end; ++line) {
       zero_line<store>(head_ + line * line_bytes(), out_);
     }
   }
+  template <bool far>
   HWY_INLINE void one_row_lines(int64_t begin, int64_t end, const Ahead& ahead) const {
     const int64_t step = line_bytes(), first = begin * step;
     const uint8_t* row = in_.rows[0] + head_ + first;
     const uint8_t* next = ahead.rows[0] + ahead.shift + first;
-    const uint8_t* far = far_rows_ ? in_.rows[far_rows_] + head_ + first : nullptr;
+    const uint8_t* later = far ? in_.rows[far_rows_] + head_ + first : nullptr;
     uint8_t* out = out_ + head_ + first;
     const Weight weight = in_.weights[0];
     const bool start_negative = in_.start_negative;
     int64_t left = end - begin;
     for (; left >= 2; left -= 2) {
-      if (far) fetch_lines_far(far, 2 * step), far += 2 * step;
+      if constexpr (far) fetch_lines_far(later, 2 * step), later += 2 * step;
       fetch_line(next);
       fetch_line(next + step);
       for (int64_t i = 0; i < 2 * kLineVectors; i += kPair) {
@@ -100,11 +106,11 @@ class TokenSum {
                                    out + i * vector_bytes());
     }
   }
-  template <int Count>
+  template <int Count, bool far>
   HWY_NOINLINE void sum_lines(int64_t begin, int64_t end, Ahead ahead) const {
     const TokenSum token = *this;
     for (int64_t h = begin * line_bytes(); begin < end; ++begin, h += line_bytes()) {
-      if (token.far_rows_) token.template fetch_far<Count>(token.head_ + h);
+      if constexpr (far) token.template fetch_far<Count>(token.head_ + h);
       sum_vectors<T, store, kLineVectors, Count>(token.in_, token.head_ + h, token.out_,
                                                  [&](int64_t i) HWY_ATTR { ahead.fetch(i, h); });
     }
