@@ -25,7 +25,8 @@ struct Copying {
   const uint8_t* input;  // token 0
   int64_t input_step;    // bytes from row to row
   int64_t row_bytes;
-  uint8_t* out;  // row 0
+  bool every_token;  // has all its rows in the window, so that rows are read in order
+  uint8_t* out;      // row 0
   int64_t out_step;
   // One number per slot that goes to its row; none where `probs` is null.
   DType probs_dtype;
@@ -172,8 +173,9 @@ class CopyGroups {
   explicit CopyGroups(const Copying& copying)
       : batches_(copying),
         copies_(batches_.next()),
-        wanted_rows_(
-            std::clamp(kCopyGroupBytes / (copying.row_bytes + 1) + 1, kCopyRows, kMaxGroup)) {}
+        wanted_rows_(copying.every_token ? 1
+                                         : std::clamp(kCopyGroupBytes / (copying.row_bytes + 1) + 1,
+                                                      kCopyRows, kMaxGroup)) {}
 
   // An empty one at the end.
   HWY_INLINE CopyGroup next() {

@@ -152,6 +152,7 @@ inline void permute_chunk(const PermuteWithEpProblem& p, const PermuteWithEpPoin
       .input = static_cast<const uint8_t*>(at.tokens) + chunk.first_byte,
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,
+      .every_token = p.window_rows() == p.sort.num_tokens * p.sort.top_k,
       .out = static_cast<uint8_t*>(at.permuted_tokens) + chunk.first_byte,
       .out_step = p.row_bytes(),
       .probs_dtype = p.probs_dtype,
