@@ -30,7 +30,7 @@ inline void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGrad
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,
       .rows_per_token = rows_per_token(p.window.end - p.window.begin, p.num_tokens),
-      .far_rows = far_rows(p.window.end - p.window.begin, p.row_stride * element),
+      .far_rows = far_rows(p.window.end - p.window.begin, p.hidden_size * element),
       .out = static_cast<uint8_t*>(at.tokens_grad) + chunk.first_byte,
       .out_step = p.hidden_size * element,
       .probs_dtype = p.probs_dtype,

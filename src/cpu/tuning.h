@@ -40,7 +40,7 @@ constexpr int64_t kNarrowAheadRows = 2;
 // gained less, 128 KiB lost ranks again. Smaller windows lost up to a twentieth.
 constexpr int64_t kFarBytes = 64 << 10;
 constexpr int64_t kMaxFarRows = 256;
-constexpr int64_t kFarWindowBytes = 10 << 20;
+constexpr double kFarWindowBytes = 10 << 20;
 // Slots that a worker packs at a time, on its stack, where a token has no more; and bytes of their
 // rows, on average, so that probs asked for while packing are still near when they are copied.
 constexpr int64_t kBatchSlots = 512;
