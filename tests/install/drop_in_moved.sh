@@ -18,5 +18,7 @@ for name in by_path by_name by_runtime_name; do
     env "$mode" "./$name" >output
     "$SOURCE/scripts/check_sample_output" output
   done
-  ldd "./$name" | grep -q "libascendcl.so.* => $PWD/elsewhere/toolkit/lib64/"
+  # Not in a pipe, which grep may leave before ldd has written all: that would be a failure.
+  ldd "./$name" >libraries
+  grep -q "libascendcl.so.* => $PWD/elsewhere/toolkit/lib64/" libraries
 done
