@@ -144,7 +144,7 @@ class Batches {
   int64_t rows_ahead_;
   int64_t num_found_ = 0;
   Batch batches_[kPlaces];
-  Batch* following_;
+  Batch* following_;  // behind the places: the first one is found when this is made
 };
 
 // Tokens that are read together: [begin, end) of a batch.
