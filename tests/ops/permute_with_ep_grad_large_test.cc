@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/grad_case.h"
+#include "ops/large_windows.h"
 #include "support/effort.h"
 
 namespace test {
@@ -83,22 +84,8 @@ TEST_P(PermuteWithEpGradLarge, EmptyWindowWithoutInput) {
   }
 }
 
-// Windows of 13 MiB, whose rows kernels ask for long before they read them: many narrow rows of a
-// token, single rows, and rows of no whole number of lines, of a part of the slots.
 TEST(PermuteWithEpGradLargeWindow, RowsFarAhead) {
-  const auto expect = [](int64_t hidden_size, int64_t top_k, int64_t rows, int64_t slots) {
-    expect_matches_oracle({.dtype = DType::kBF16,
-                           .probs_dtype = DType::kF32,
-                           .num_tokens = slots / top_k,
-                           .top_k = top_k,
-                           .hidden_size = hidden_size,
-                           .ep_range = moe::EpRange{slots - rows, slots},
-                           .seed = 13,
-                           .num_threads = 2});
-  };
-  expect(128, 8, 53248, 53248);
-  expect(512, 1, 13312, 13312);
-  expect(2053, 4, 3400, 6800);
+  for (const GradCase& c : large_windows<GradCase>()) expect_matches_oracle(c);
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, PermuteWithEpGradLarge, testing::ValuesIn(kFloatDTypes),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/large_windows.h"
 #include "ops/unpermute_case.h"
 #include "ref/routing.h"
 #include "support/effort.h"
@@ -56,22 +57,8 @@ TEST_P(UnpermuteWithEpShapes, LongRows) {
   }
 }
 
-// Windows of 13 MiB, whose rows kernels ask for long before they read them: many narrow rows of a
-// token, single rows, and rows of no whole number of lines, of a part of the slots.
 TEST(UnpermuteWithEpLargeWindow, RowsFarAhead) {
-  const auto expect = [](int64_t hidden_size, int64_t top_k, int64_t rows, int64_t slots) {
-    expect_matches_oracle({.dtype = DType::kBF16,
-                           .probs_dtype = DType::kF32,
-                           .num_tokens = slots / top_k,
-                           .top_k = top_k,
-                           .hidden_size = hidden_size,
-                           .ep_range = moe::EpRange{slots - rows, slots},
-                           .seed = 13,
-                           .num_threads = 2});
-  };
-  expect(128, 8, 53248, 53248);
-  expect(512, 1, 13312, 13312);
-  expect(2053, 4, 3400, 6800);
+  for (const UnpermuteCase& c : large_windows<UnpermuteCase>()) expect_matches_oracle(c);
 }
 
 TEST_P(UnpermuteWithEpShapes, TopK) {
