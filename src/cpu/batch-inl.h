@@ -61,9 +61,10 @@ inline int64_t rows_ahead(int64_t row_bytes) {
   return std::clamp(kNarrowAheadBytes / (row_bytes + 1), kNarrowAheadRows, kMaxGroup);
 }
 
-// How many rows before its turn one is asked for into the second-level cache; 0: not at all.
-inline int64_t far_rows(int64_t num_rows, int64_t row_bytes) {
-  if (static_cast<double>(num_rows) * static_cast<double>(row_bytes) < kFarWindowBytes) return 0;
+// How many rows before its turn one is asked for into the second-level cache; 0: not at all, where
+// the window has less than `least_bytes`.
+inline int64_t far_rows(int64_t num_rows, int64_t row_bytes, double least_bytes) {
+  if (static_cast<double>(num_rows) * static_cast<double>(row_bytes) < least_bytes) return 0;
   return std::clamp<int64_t>(kFarBytes / (row_bytes + 1), 1, kMaxFarRows);
 }
 

@@ -104,8 +104,8 @@ void gather_narrow(const Gather& g) {
 
 template <class T, class Weight, Store store>
 void gather(const Gather& g) {
-  const double token_bytes = std::max(1.0, g.rows_per_token) * static_cast<double>(g.row_bytes);
-  const bool is_narrow = is_short_row(g.row_bytes) || token_bytes <= kNarrowBytes;
+  const bool is_narrow =
+      is_short_row(g.row_bytes) || bytes_per_token(g.rows_per_token, g.row_bytes) <= kNarrowBytes;
   is_narrow ? gather_narrow<T, Weight, store>(g) : gather_groups<T, Weight, store>(g);
   if (store == Store::kStreaming) hwy::FlushStream();
 }

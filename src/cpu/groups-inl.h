@@ -41,6 +41,18 @@ inline double rows_per_token(int64_t num_rows, int64_t num_tokens) {
   return static_cast<double>(num_rows) / static_cast<double>(num_tokens);
 }
 
+// What a token reads that has rows, on average.
+inline double bytes_per_token(double rows_per_token, int64_t row_bytes) {
+  return std::max(1.0, rows_per_token) * static_cast<double>(row_bytes);
+}
+
+// How many rows before its turn a row of sums is asked for into the second-level cache.
+inline int64_t far_rows_of_sums(int64_t num_rows, int64_t num_tokens, int64_t row_bytes) {
+  const bool read_much =
+      bytes_per_token(rows_per_token(num_rows, num_tokens), row_bytes) >= kFarTokenBytes;
+  return far_rows(num_rows, row_bytes, read_much ? kFarSumWindowBytes : kFarWindowBytes);
+}
+
 // A batch, and where its rows lie.
 template <class Weight>
 struct RowBatch : Batch<Weight> {

@@ -22,6 +22,7 @@ namespace HWY_NAMESPACE {
 inline void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGradPointers& at,
                       const Chunk& chunk, Chunks& more, bool streaming) {
   const int64_t element = dtype_bytes(p.tokens_dtype);
+  const int64_t num_rows = p.window.end - p.window.begin;
   const bool with_probs = p.has_probs && chunk.first_byte == 0;
   const Gather g{
       .slots = {p.index_dtype, at.sorted_indices, p.index_stride, p.window, p.top_k},
@@ -29,8 +30,8 @@ inline void run_chunk(const PermuteWithEpGradProblem& p, const PermuteWithEpGrad
       .input = static_cast<const uint8_t*>(at.permuted_tokens_grad) + chunk.first_byte,
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,
-      .rows_per_token = rows_per_token(p.window.end - p.window.begin, p.num_tokens),
-      .far_rows = far_rows(p.window.end - p.window.begin, p.hidden_size * element),
+      .rows_per_token = rows_per_token(num_rows, p.num_tokens),
+      .far_rows = far_rows_of_sums(num_rows, p.num_tokens, p.hidden_size * element),
       .out = static_cast<uint8_t*>(at.tokens_grad) + chunk.first_byte,
       .out_step = p.hidden_size * element,
       .probs_dtype = p.probs_dtype,

@@ -37,10 +37,13 @@ constexpr int64_t kNarrowAheadRows = 2;
 // Where a window's rows come to so many bytes, rows are asked for twice: into the second-level
 // cache when a row kFarBytes before it is read, and into the first as above. On an AMD EPYC 9004,
 // 1.1 to 1.3 times as fast with rows of 1 KiB and more, 1.4 to 1.7 with rows of 256 bytes; 32 KiB
-// gained less, 128 KiB lost ranks again. Smaller windows lost up to a twentieth.
+// gained less, 128 KiB lost ranks again. Sums of tokens that read kFarTokenBytes and more gain from
+// smaller windows on, 1.0 to 1.18; where tokens read less, such windows lost up to a twentieth.
 constexpr int64_t kFarBytes = 64 << 10;
 constexpr int64_t kMaxFarRows = 256;
 constexpr double kFarWindowBytes = 10 << 20;
+constexpr double kFarSumWindowBytes = 1.5 * (1 << 20);
+constexpr double kFarTokenBytes = 2048;
 // Slots that a worker packs at a time, on its stack, where a token has no more; and bytes of their
 // rows, on average, so that probs asked for while packing are still near when they are copied.
 constexpr int64_t kBatchSlots = 512;

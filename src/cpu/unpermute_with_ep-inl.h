@@ -34,7 +34,7 @@ inline void run_unpermute_chunk(const UnpermuteWithEpProblem& p, const Unpermute
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,
       .rows_per_token = rows_per_token(p.num_rows(), p.num_tokens),
-      .far_rows = far_rows(p.num_rows(), p.hidden_size * element),
+      .far_rows = far_rows_of_sums(p.num_rows(), p.num_tokens, p.hidden_size * element),
       .out = static_cast<uint8_t*>(at.out) + chunk.first_byte,
       .out_step = p.hidden_size * element,
   };

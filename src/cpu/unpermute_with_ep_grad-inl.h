@@ -152,7 +152,7 @@ template <class T, Store store>
 int64_t do_jobs(const UnpermuteWithEpGradProblem& p, Job* jobs, int64_t count, bool are_last) {
   const int64_t row_bytes = p.hidden_size * int64_t{sizeof(T)};
   const int64_t group = std::clamp(kGradGroupBytes / (row_bytes + 1), kGradStreams, kMaxGradGroup);
-  const int64_t far = std::min(far_rows(p.num_rows(), row_bytes), kMaxFarJobs);
+  const int64_t far = std::min(far_rows(p.num_rows(), row_bytes, kFarWindowBytes), kMaxFarJobs);
   int64_t begin = 0;
   for (; begin < count && (are_last || begin + group + far < count); begin += group) {
     const int64_t end = std::min(begin + group, count);
