@@ -39,8 +39,14 @@ class MOE_API Stream {
 class MOE_API Call {
  public:
   virtual ~Call();
-  virtual size_t workspace_bytes() const noexcept = 0;
   virtual void run(void* workspace) const = 0;
+  size_t workspace_bytes() const noexcept { return workspace_bytes_; }
+
+ protected:
+  explicit Call(size_t workspace_bytes) : workspace_bytes_(workspace_bytes) {}
+
+ private:
+  size_t workspace_bytes_;
 };
 
 // A plan with its addresses: everything is checked, only running is left. Cheap to copy, immutable,

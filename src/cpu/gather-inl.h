@@ -7,8 +7,8 @@
 // read little are taken one after another, and their rows are asked for several rows ahead. Rows of
 // large windows are asked for once more, long before that, into the second-level cache.
 #include <algorithm>
-#include <bit>
 
+#include "cpu/few-inl.h"
 #include "cpu/groups-inl.h"
 #include "cpu/token_sum-inl.h"
 #include "cpu/tuning.h"
@@ -23,12 +23,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
-
-// How far before a row's turn its lines are asked for: the less, the more rows are read together.
-inline int64_t ahead_bytes(int64_t num_rows) {
-  return std::max(kRowAheadBytes,
-                  kGroupAheadBytes >> std::bit_width(static_cast<uint64_t>(num_rows)));
-}
 
 // Sums a group, and asks for the first lines of the next one.
 template <class T, Store store, class Weight>
@@ -106,7 +100,12 @@ template <class T, class Weight, Store store>
 void gather(const Gather& g) {
   const bool is_narrow =
       is_short_row(g.row_bytes) || bytes_per_token(g.rows_per_token, g.row_bytes) <= kNarrowBytes;
-  is_narrow ? gather_narrow<T, Weight, store>(g) : gather_groups<T, Weight, store>(g);
+  // Where a group would be a token, and the window is small.
+  const bool is_few = !is_narrow && g.far_rows == 0 && g.slots.top_k <= kFewSlots &&
+                      g.rows_per_token >= static_cast<double>(kGroupRows);
+  is_narrow ? gather_narrow<T, Weight, store>(g)
+  : is_few  ? gather_few<T, Weight, store>(g)
+            : gather_groups<T, Weight, store>(g);
   if (store == Store::kStreaming) hwy::FlushStream();
 }
 

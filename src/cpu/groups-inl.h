@@ -1,6 +1,7 @@
 // The rows that a token range reads, in groups that are read together; compiled once per
 // instruction set.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "cpu/batch-inl.h"
@@ -51,6 +52,12 @@ inline int64_t far_rows_of_sums(int64_t num_rows, int64_t num_tokens, int64_t ro
   const bool read_much =
       bytes_per_token(rows_per_token(num_rows, num_tokens), row_bytes) >= kFarTokenBytes;
   return far_rows(num_rows, row_bytes, read_much ? kFarSumWindowBytes : kFarWindowBytes);
+}
+
+// How far before a row's turn its lines are asked for: the less, the more rows are read together.
+inline int64_t ahead_bytes(int64_t num_rows) {
+  return std::max(kRowAheadBytes,
+                  kGroupAheadBytes >> std::bit_width(static_cast<uint64_t>(num_rows)));
 }
 
 // A batch, and where its rows lie.

@@ -21,10 +21,12 @@ class TokenSum {
  public:
   TokenSum() = default;
   HWY_INLINE TokenSum(const Gather& g, const RowBatch<Weight>& batch, int64_t token)
-      : in_{batch.rows + batch.begin[token], batch.weights + batch.begin[token],
-            batch.begin[token + 1] - batch.begin[token],
-            batch.begin[token + 1] - batch.begin[token] == g.slots.top_k},
-        out_(g.out + (batch.first_token + token) * g.out_step),
+      : TokenSum(g, batch.first_token + token, batch.rows + batch.begin[token],
+                 batch.weights + batch.begin[token], batch.begin[token + 1] - batch.begin[token]) {}
+  HWY_INLINE TokenSum(const Gather& g, int64_t token, const uint8_t* const* rows,
+                      const Weight* weights, int64_t num_rows)
+      : in_{rows, weights, num_rows, num_rows == g.slots.top_k},
+        out_(g.out + token * g.out_step),
         far_rows_(g.far_rows) {
     // Streaming stores need aligned addresses, and full lines to be of use.
     const bool streaming = store == Store::kStreaming;

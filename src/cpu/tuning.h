@@ -44,6 +44,10 @@ constexpr int64_t kMaxFarRows = 256;
 constexpr double kFarWindowBytes = 10 << 20;
 constexpr double kFarSumWindowBytes = 1.5 * (1 << 20);
 constexpr double kFarTokenBytes = 2048;
+// Slots of a token, at most, of which a small window's rows are summed token by token in a loop of
+// its own: a call that moves little reads its code from memory, too. 1 to 8 tokens of DeepSeek-V3
+// in 0.88 to 0.96 of the time.
+constexpr int64_t kFewSlots = 16;
 // Slots that a worker packs at a time, on its stack, where a token has no more; and bytes of their
 // rows, on average, so that probs asked for while packing are still near when they are copied.
 constexpr int64_t kBatchSlots = 512;

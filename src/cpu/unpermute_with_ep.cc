@@ -41,6 +41,7 @@ size_t workspace_bytes(const Problem& p) {
 
 void run_in_chunks(const Problem& p, const Pointers& at, void* workspace,
                    RunUnpermuteChunks* run_chunks) {
+  hwy::Prefetch(at.sorted_indices);  // on its way while the code is found that reads it
   if (p.check_indices) {
     check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_slots(), workspace);
   }

@@ -97,17 +97,12 @@ class KernelCall final : public Call {
  public:
   KernelCall(const Kernel<Problem, Pointers>& kernel, size_t workspace_bytes,
              const Problem& problem, const Pointers& pointers)
-      : run_(kernel.run),
-        workspace_bytes_(workspace_bytes),
-        pointers_(pointers),
-        problem_(problem) {}
+      : Call(workspace_bytes), run_(kernel.run), pointers_(pointers), problem_(problem) {}
 
-  size_t workspace_bytes() const noexcept override { return workspace_bytes_; }
   void run(void* workspace) const override { run_(problem_, pointers_, workspace); }
 
  private:
   decltype(Kernel<Problem, Pointers>::run) run_;
-  size_t workspace_bytes_;
   Pointers pointers_;
   Problem problem_;
 };
