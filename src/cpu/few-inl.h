@@ -84,11 +84,11 @@ HWY_INLINE void copy_probs(const Gather& g, const FewRows<Weight>& found) {
 }
 
 // Sums a token, and asks for the first lines of the next one's rows.
-template <class T, Store store, class Weight>
+template <class T, class Weight>
 HWY_INLINE void sum_token(const Gather& g, const FewRows<Weight>& found,
-                          const FewRows<Weight>& next, bool has_ends) {
-  const TokenSum<T, Weight, store> sum(g, found.token, found.rows, found.weights, found.num_rows);
-  if (has_ends) sum.head();
+                          const FewRows<Weight>& next, bool has_tail) {
+  const TokenSum<T, Weight, Store::kCached> sum(g, found.token, found.rows, found.weights,
+                                                found.num_rows);
   const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
   const int64_t ahead = std::min(num_lines, ahead_bytes(found.num_rows) / line_bytes());
   int64_t begin = 0, end = num_lines - ahead;
@@ -101,12 +101,12 @@ HWY_INLINE void sum_token(const Gather& g, const FewRows<Weight>& found,
                      ? Ahead{found.rows, 0}
                      : Ahead{next.rows, (ahead - num_lines) * line_bytes()};
   }
-  if (has_ends) sum.tail(g.row_bytes);
+  if (has_tail) sum.tail(g.row_bytes);
 }
 
-template <class T, class Weight, Store store>
+template <class T, class Weight>
 HWY_NOINLINE void gather_few(const Gather& g) {
-  const bool ends = has_ends<store>(g);
+  const bool has_tail = g.row_bytes % line_bytes() != 0;
   Tokens tokens = g.tokens;
   FewRows<Weight> places[2];
   bool any = false, more = true;
@@ -116,7 +116,7 @@ HWY_NOINLINE void gather_few(const Gather& g) {
     FewRows<Weight>& next = places[(i + 1) % 2];
     more = find_rows(g, tokens, next);
     if (any) {
-      sum_token<T, store>(g, found, next, ends);
+      sum_token<T>(g, found, next, has_tail);
       copy_probs(g, found);
     } else {
       fetch_starts(g, next);

@@ -97,21 +97,21 @@ void gather_narrow(const Gather& g) {
 }
 
 template <class T, class Weight, Store store>
-void gather(const Gather& g) {
-  const bool is_narrow =
-      is_short_row(g.row_bytes) || bytes_per_token(g.rows_per_token, g.row_bytes) <= kNarrowBytes;
-  // Where a group would be a token, and the window is small.
-  const bool is_few = !is_narrow && g.far_rows == 0 && g.slots.top_k <= kFewSlots &&
-                      g.rows_per_token >= static_cast<double>(kGroupRows);
-  is_narrow ? gather_narrow<T, Weight, store>(g)
-  : is_few  ? gather_few<T, Weight, store>(g)
-            : gather_groups<T, Weight, store>(g);
+void gather(const Gather& g, bool is_narrow) {
+  is_narrow ? gather_narrow<T, Weight, store>(g) : gather_groups<T, Weight, store>(g);
   if (store == Store::kStreaming) hwy::FlushStream();
 }
 
 template <class T, class Weight>
 void gather(const Gather& g, bool streaming) {
-  streaming ? gather<T, Weight, Store::kStreaming>(g) : gather<T, Weight, Store::kCached>(g);
+  const bool is_narrow =
+      is_short_row(g.row_bytes) || bytes_per_token(g.rows_per_token, g.row_bytes) <= kNarrowBytes;
+  // Few tokens, where a group would be one of them. What they write is less than what they read.
+  const bool is_few = !is_narrow && g.far_rows == 0 && g.slots.top_k <= kFewSlots &&
+                      g.rows_per_token >= static_cast<double>(kGroupRows);
+  if (is_few) return gather_few<T, Weight>(g);
+  streaming ? gather<T, Weight, Store::kStreaming>(g, is_narrow)
+            : gather<T, Weight, Store::kCached>(g, is_narrow);
 }
 
 }  // namespace HWY_NAMESPACE

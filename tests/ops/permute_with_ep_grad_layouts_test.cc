@@ -1,6 +1,7 @@
 // Where tensors lie: any strides, offsets and alignment of inputs, any alignment of outputs.
 #include <gtest/gtest.h>
 
+#include "ops/few_tokens.h"
 #include "ops/grad_case.h"
 #include "support/effort.h"
 
@@ -100,12 +101,12 @@ TEST_P(PermuteWithEpGradLayouts, IndicesAndProbs) {
       for (const int64_t offset : {0, 1, 6}) {
         for (const std::optional<moe::EpRange> range :
              {std::optional<moe::EpRange>(), std::optional(moe::EpRange{1, 12})}) {
-          expect_matches_oracle({.dtype = GetParam(),
-                                 .index_dtype = index,
-                                 .probs_dtype = GetParam(),
-                                 .ep_range = range,
-                                 .probs = {.stride = stride, .offset = offset},
-                                 .index = {.stride = (stride + 1) % 4, .offset = offset * 2}});
+          expect_both_match(GradCase{.dtype = GetParam(),
+                                     .index_dtype = index,
+                                     .probs_dtype = GetParam(),
+                                     .ep_range = range,
+                                     .probs = {.stride = stride, .offset = offset},
+                                     .index = {.stride = (stride + 1) % 4, .offset = offset * 2}});
         }
       }
     }

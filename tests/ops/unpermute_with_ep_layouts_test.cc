@@ -1,6 +1,7 @@
 // Where tensors lie: any strides, offsets and alignment of inputs, any alignment of outputs.
 #include <gtest/gtest.h>
 
+#include "ops/few_tokens.h"
 #include "ops/unpermute_case.h"
 #include "support/effort.h"
 
@@ -119,12 +120,13 @@ TEST_P(UnpermuteWithEpLayouts, IndicesAndProbs) {
       for (const int64_t inner : {0, 1, 4}) {
         for (const std::optional<moe::EpRange> range :
              {std::optional<moe::EpRange>(), std::optional(moe::EpRange{1, 12})}) {
-          expect_matches_oracle({.dtype = GetParam(),
-                                 .index_dtype = index,
-                                 .probs_dtype = GetParam(),
-                                 .ep_range = range,
-                                 .probs = {.stride = stride, .inner_stride = inner, .offset = 6},
-                                 .index = {.stride = 1 + stride % 4, .offset = inner * 2}});
+          expect_both_match(
+              UnpermuteCase{.dtype = GetParam(),
+                            .index_dtype = index,
+                            .probs_dtype = GetParam(),
+                            .ep_range = range,
+                            .probs = {.stride = stride, .inner_stride = inner, .offset = 6},
+                            .index = {.stride = 1 + stride % 4, .offset = inner * 2}});
         }
       }
     }
