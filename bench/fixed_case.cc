@@ -29,6 +29,7 @@ struct FixedCase {
 constexpr FixedCase kCases[] = {
     {"bfloat16-k8-all", DType::kBF16, 64, 8, 2048, 1},
     {"float16-k8-all", DType::kF16, 64, 8, 2048, 1},
+    {"bfloat16-k8-few", DType::kBF16, 8, 8, 2048, 1},
     {"float32-k2-all", DType::kF32, 64, 2, 2048, 1},
     {"bfloat16-k8-rank-of-8", DType::kBF16, 256, 8, 2048, 8},
     {"bfloat16-k1-all", DType::kBF16, 256, 1, 2048, 1},
