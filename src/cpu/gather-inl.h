@@ -5,7 +5,8 @@
 // in groups, some lines of each in turn. With every line, one is asked for that lies further on in
 // the same row, or, towards the end of the row, at the start of the next group's rows. Tokens that
 // read little are taken one after another, and their rows are asked for several rows ahead. Rows of
-// large windows are asked for once more, long before that, into the second-level cache.
+// large windows are asked for once more, long before that, into the second-level cache. Few tokens
+// of a small window have a loop of their own (few-inl.h).
 #include <algorithm>
 
 #include "cpu/few-inl.h"
