@@ -51,6 +51,14 @@ struct RowAhead {
   const uint8_t* row;
   HWY_INLINE void fetch(int64_t offset) const { fetch_line(row + offset); }
 };
+// And the one of `far` into the second-level cache.
+struct TwoRowsAhead {
+  const uint8_t *row, *far;
+  HWY_INLINE void fetch(int64_t offset) const {
+    fetch_line(row + offset);
+    fetch_lines_far(far + offset, line_bytes());
+  }
+};
 
 // Copies the whole lines of [begin, end), two at a time.
 template <Store store, class Ahead>

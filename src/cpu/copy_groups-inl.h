@@ -26,6 +26,7 @@ struct Copying {
   int64_t input_step;    // bytes from row to row
   int64_t row_bytes;
   bool every_token;  // has all its rows in the window, so that rows are read in order
+  int64_t far_rows;  // how many rows before its turn one is asked for first; 0: never
   uint8_t* out;      // row 0
   int64_t out_step;
   // One number per slot that goes to its row; none where `probs` is null.
@@ -56,7 +57,8 @@ class CopyBatches {
   explicit CopyBatches(const Copying& copying)
       : copying_(copying),
         tokens_(copying.tokens),
-        tokens_at_once_(std::max<int64_t>(1, kBatchSlots / copying.slots.top_k)) {}
+        tokens_at_once_(std::max<int64_t>(
+            1, (copying.far_rows ? kMaxRows : kBatchSlots) / copying.slots.top_k)) {}
 
   // The next ones that are not empty; an empty one at the end.
   HWY_NOINLINE Copies* next() {
@@ -164,6 +166,11 @@ struct CopyGroup {
 
   int64_t num_tokens() const { return end - begin; }
   const uint8_t* source(int64_t i) const { return copies->sources[begin + i]; }
+  // The row that is `distance` rows further on, if it is among those that were found.
+  const uint8_t* far_source(int64_t i, int64_t distance) const {
+    const int64_t at = begin + i + distance;
+    return distance && at < copies->num_tokens ? copies->sources[at] : nullptr;
+  }
 };
 
 // The groups of a chunk, one after another. A group stays valid until the next but one is asked

@@ -7,11 +7,13 @@
 // A token's row is read from memory once: some lines of it go to all its rows before the next
 // ones. Memory is fast only when several rows are on their way at once, so tokens are copied in
 // groups, some lines of each in turn. With every line, one is asked for that lies further on in the
-// same row, or, towards the end of the row, at the start of a row of the next group. Narrow rows
-// are copied one after another, and asked for several rows ahead.
+// same row, or, towards the end of the row, at the start of a row of the next group. Where a rank
+// reads much, rows are asked for once more, long before that, into the second-level cache. Narrow
+// rows are copied one after another, and asked for several rows ahead.
 #include <algorithm>
 
 #include "core/dtypes.h"
+#include "core/fp_mode.h"
 #include "cpu/copy-inl.h"
 #include "cpu/copy_groups-inl.h"
 #include "cpu/permute_with_ep.h"
@@ -28,10 +30,11 @@ HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
-// The lines [begin, end) of a token's row, to all its rows.
+// The lines [begin, end) of a token's row, to all its rows. With each, the same line of `ahead` is
+// asked for, and of `far`, if that is not null, into the second-level cache.
 template <Store store>
 HWY_INLINE void copy_token(const Copying& copying, const Copies& copies, int64_t token,
-                           int64_t begin, int64_t end, const uint8_t* ahead) {
+                           int64_t begin, int64_t end, const uint8_t* ahead, const uint8_t* far) {
   const int64_t row_bytes = copying.row_bytes;
   const uint8_t* const source = copies.sources[token];
   const auto copy = [&](int32_t i, auto asks) HWY_ATTR {
@@ -40,7 +43,7 @@ HWY_INLINE void copy_token(const Copying& copying, const Copies& copies, int64_t
     copy_lines<store>(source, to, begin + head, std::min(end + head, row_bytes), asks);
   };
   int32_t i = copies.begin[token];
-  copy(i, RowAhead{ahead});
+  far ? copy(i, TwoRowsAhead{ahead, far}) : copy(i, RowAhead{ahead});
   while (++i < copies.begin[token + 1]) copy(i, NoAhead{});
 }
 
@@ -57,7 +60,7 @@ HWY_INLINE void copy_group(const Copying& copying, const CopyGroup& group, const
       for (int64_t i = 0; i < num_tokens; ++i) {
         const uint8_t* row = i < from.num_tokens() ? from.source(i) + shift : group.source(i);
         copy_token<store>(copying, *group.copies, group.begin + i, begin,
-                          std::min(begin + turn, end), row);
+                          std::min(begin + turn, end), row, group.far_source(i, copying.far_rows));
       }
     }
   };
@@ -119,7 +122,7 @@ void copy_narrow(const Copying& copying, bool has_ends) {
     } else {
       for (int64_t token = 0; token < copies->num_tokens; ++token) {
         copy_token<store>(copying, *copies, token, 0, copying.row_bytes,
-                          copies->sources[token + distance]);
+                          copies->sources[token + distance], nullptr);
       }
       if (has_ends) copy_all_ends<store>(copying, *copies, 0, copies->num_tokens);
     }
@@ -146,13 +149,18 @@ inline void permute_chunk(const PermuteWithEpProblem& p, const PermuteWithEpPoin
                           const Chunk& chunk, Chunks& more, bool streaming) {
   const int64_t element = dtype_bytes(p.tokens_dtype);
   const bool with_probs = p.has_probs && chunk.first_byte == 0;
+  const bool every_token = p.window_rows() == p.sort.num_tokens * p.sort.top_k;
+  const bool in_groups = p.row_bytes() > kNarrowCopyBytes;
+  const int64_t num_sources = std::min(p.window_rows(), p.sort.num_tokens);
   const Copying copying{
       .slots = {p.sort.sorted_dtype, at.sorted_indices, 1, p.window, p.sort.top_k},
       .tokens = {chunk, more},
       .input = static_cast<const uint8_t*>(at.tokens) + chunk.first_byte,
       .input_step = p.row_stride * element,
       .row_bytes = chunk.last_byte - chunk.first_byte,
-      .every_token = p.window_rows() == p.sort.num_tokens * p.sort.top_k,
+      .every_token = every_token,
+      .far_rows =
+          in_groups && !every_token ? far_rows(num_sources, p.row_bytes(), kFarCopyBytes) : 0,
       .out = static_cast<uint8_t*>(at.permuted_tokens) + chunk.first_byte,
       .out_step = p.row_bytes(),
       .probs_dtype = p.probs_dtype,
@@ -166,6 +174,7 @@ inline void permute_chunk(const PermuteWithEpProblem& p, const PermuteWithEpPoin
 
 inline void permute_chunks(const PermuteWithEpProblem& p, const PermuteWithEpPointers& at,
                            Chunks& chunks, bool streaming) {
+  const FpMode mode;
   note_target(hwy::TargetName(HWY_TARGET));
   for (Chunk chunk; chunks.next(chunk);) permute_chunk(p, at, chunk, chunks, streaming);
 }

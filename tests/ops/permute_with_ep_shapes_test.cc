@@ -67,6 +67,23 @@ TEST(PermuteShapes, FlatIndices) {
   expect_matches_oracle({.probs_dtype = DType::kF16, .num_tokens = 17, .top_k = 1, .flat = true});
 }
 
+// A rank that reads more than 2 MiB, whose rows kernels ask for long before they copy them.
+TEST(PermuteShapes, RowsFarAhead) {
+  const auto rank = [](int64_t num_tokens, int64_t top_k, int64_t hidden_size) {
+    const int64_t slots = num_tokens * top_k;
+    return PermuteCase{.dtype = DType::kBF16,
+                       .probs_dtype = DType::kF32,
+                       .num_tokens = num_tokens,
+                       .top_k = top_k,
+                       .hidden_size = hidden_size,
+                       .ep_range = moe::EpRange{slots / 8, slots / 2},
+                       .num_threads = 2};
+  };
+  for (const PermuteCase& c : {rank(1400, 8, 1030), rank(2900, 1, 2048), rank(90, 3, 40001)}) {
+    expect_matches_oracle(c);
+  }
+}
+
 TEST(PermuteShapes, NothingAtAll) {
   expect_matches_oracle(
       {.probs_dtype = DType::kF32, .counts_dtype = DType::kI32, .num_tokens = 0, .num_experts = 4});
