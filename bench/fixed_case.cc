@@ -25,7 +25,8 @@ struct FixedCase {
   int64_t num_tokens, top_k, hidden_size, num_ranks;
 };
 
-// One for each way through the kernel: sums of many rows, of few (a rank), single rows, short rows.
+// One for each way through the kernel: sums of many rows, of a small window, of few rows (a rank),
+// single rows, short rows.
 constexpr FixedCase kCases[] = {
     {"bfloat16-k8-all", DType::kBF16, 64, 8, 2048, 1},
     {"float16-k8-all", DType::kF16, 64, 8, 2048, 1},

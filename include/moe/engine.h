@@ -39,6 +39,8 @@ class MOE_API Stream {
 class MOE_API Call {
  public:
   virtual ~Call();
+  // Writes the outputs; `workspace` has workspace_bytes() at least. Several threads may run it at
+  // once.
   virtual void run(void* workspace) const = 0;
   size_t workspace_bytes() const noexcept { return workspace_bytes_; }
 

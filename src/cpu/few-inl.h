@@ -27,8 +27,8 @@ struct FewRows {
   int64_t token;
   int64_t num_rows = 0;
   const uint8_t* rows[kFewSlots];
-  Weight weights[kFewSlots];  // at first those of its slots, then those of its rows
-  int64_t row[kFewSlots];     // of the window, where a slot leads, or kOutside
+  Weight weights[kFewSlots];       // at first those of its slots, then those of its rows
+  int64_t row_of_slot[kFewSlots];  // of the window, or kOutside
 
   static constexpr int64_t kOutside = -1;
 };
@@ -48,9 +48,9 @@ HWY_INLINE bool find_rows(const Gather& g, Tokens& tokens, FewRows<Weight>& foun
     const int64_t index =
         wide ? load<int64_t>(slots.indices, at) : load<int32_t>(slots.indices, at);
     const bool inside = index >= slots.window.begin && index < slots.window.end;
-    found.row[k] = FewRows<Weight>::kOutside;
+    found.row_of_slot[k] = FewRows<Weight>::kOutside;
     if (!inside) continue;
-    const int64_t row = found.row[k] = index - slots.window.begin;
+    const int64_t row = found.row_of_slot[k] = index - slots.window.begin;
     if (g.probs_out) hwy::Prefetch(static_cast<const char*>(g.probs) + row * prob_step);
     if constexpr (kWeighted<Weight>) {
       if (found.weights[k] == 0) continue;
@@ -76,8 +76,9 @@ HWY_INLINE void copy_probs(const Gather& g, const FewRows<Weight>& found) {
   visit_bytes(g.probs_dtype, [&](auto bits) {
     using Bits = decltype(bits);
     for (int64_t k = 0; k < g.slots.top_k; ++k) {
-      const bool inside = found.row[k] != FewRows<Weight>::kOutside;
-      const Bits prob = inside ? load<Bits>(g.probs, found.row[k] * g.probs_stride) : Bits{0};
+      const bool inside = found.row_of_slot[k] != FewRows<Weight>::kOutside;
+      const Bits prob =
+          inside ? load<Bits>(g.probs, found.row_of_slot[k] * g.probs_stride) : Bits{0};
       moe::store(g.probs_out, found.token * g.slots.top_k + k, prob);
     }
   });
@@ -104,6 +105,7 @@ HWY_INLINE void sum_token(const Gather& g, const FewRows<Weight>& found,
   if (has_tail) sum.tail(g.row_bytes);
 }
 
+// All tokens of a gather that reads no rows far ahead, of at most kFewSlots experts each.
 template <class T, class Weight>
 HWY_NOINLINE void gather_few(const Gather& g) {
   const bool has_tail = g.row_bytes % line_bytes() != 0;

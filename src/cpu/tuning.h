@@ -38,7 +38,8 @@ constexpr int64_t kNarrowAheadRows = 2;
 // cache when a row kFarBytes before it is read, and into the first as above. On an AMD EPYC 9004,
 // 1.1 to 1.3 times as fast with rows of 1 KiB and more, 1.4 to 1.7 with rows of 256 bytes; 32 KiB
 // gained less, 128 KiB lost ranks again. Sums of tokens that read kFarTokenBytes and more gain from
-// smaller windows on, 1.0 to 1.18; where tokens read less, such windows lost up to a twentieth.
+// smaller windows on, 0.91 to 1.18 with 512 tokens, mostly more than 1; where tokens read less,
+// such windows lost up to a twentieth.
 constexpr int64_t kFarBytes = 64 << 10;
 constexpr int64_t kMaxFarRows = 256;
 constexpr double kFarWindowBytes = 10 << 20;
@@ -46,7 +47,7 @@ constexpr double kFarSumWindowBytes = 1.5 * (1 << 20);
 constexpr double kFarTokenBytes = 2048;
 // Slots of a token, at most, of which a small window's rows are summed token by token in a loop of
 // its own: a call that moves little reads its code from memory, too. 1 to 8 tokens of DeepSeek-V3
-// in 0.88 to 0.96 of the time.
+// mostly in 0.88 to 0.96 of the time.
 constexpr int64_t kFewSlots = 16;
 // Slots that a worker packs at a time, on its stack, where a token has no more; and bytes of their
 // rows, on average, so that probs asked for while packing are still near when they are copied.
@@ -83,9 +84,9 @@ constexpr int64_t kNarrowCopyBytes = 1024;
 // 9004, two rows of 8 KiB up to 1.25 times.
 constexpr int64_t kCopyRows = 4;
 constexpr int64_t kCopyGroupBytes = 8192;
-// Where a rank's copies read so many bytes, rows are asked for twice, as those of sums are: 1.03 to
-// 1.3 times as fast with 4096 tokens on an AMD EPYC 9004. Less, and what is read in order, gained
-// nothing.
+// Where a rank's copies read so many bytes, rows are asked for twice, as those of sums are: 0.98 to
+// 1.3 times as fast with 4096 tokens on an AMD EPYC 9004, mostly more than 1.05. Less, and what is
+// read in order, gained nothing.
 constexpr double kFarCopyBytes = 2 << 20;
 
 // Slots that are worth another thread when they are sorted: 16384 take some 50 microseconds.
