@@ -41,13 +41,17 @@ class MOE_API Call {
   virtual ~Call();
   // Writes the outputs; `workspace` has workspace_bytes() at least. Several threads may run it at
   // once.
-  virtual void run(void* workspace) const = 0;
+  void run(void* workspace) const { run_(*this, workspace); }
   size_t workspace_bytes() const noexcept { return workspace_bytes_; }
 
  protected:
-  explicit Call(size_t workspace_bytes) : workspace_bytes_(workspace_bytes) {}
+  // How it runs. Not a virtual function: a small call that finds nothing in the caches would read
+  // its class's table, too.
+  using Run = void(const Call& call, void* workspace);
+  Call(Run* how, size_t workspace_bytes) : run_(how), workspace_bytes_(workspace_bytes) {}
 
  private:
+  Run* run_;
   size_t workspace_bytes_;
 };
 
@@ -64,12 +68,18 @@ class MOE_API BoundCall {
 
   // Runs now and returns when the outputs are written. NullArgument when a workspace is needed and
   // null; IndexError from the checked mode. Results never depend on threads or timing.
-  void run(void* workspace = nullptr) const;
+  void run(void* workspace = nullptr) const {
+    if (!call_) return;
+    if (!workspace && call_->workspace_bytes() > 0) lacks_workspace();
+    call_->run(workspace);
+  }
   // The same through a stream: returns at once. Memory must live until the stream has passed; what
   // run would throw, it throws inside the stream's work (null arguments: here, at once).
   void run(void* workspace, Stream& stream) const;
 
  private:
+  [[noreturn]] void lacks_workspace() const;
+
   std::shared_ptr<const Call> call_;
 };
 

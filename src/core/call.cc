@@ -11,12 +11,6 @@ namespace {
 
 std::atomic<int> thread_limit{0};
 
-void check_workspace(const Call* call, const void* workspace) {
-  if (call && call->workspace_bytes() > 0 && !workspace) {
-    throw NullArgument("workspace", text("null, but needs ", call->workspace_bytes(), " bytes"));
-  }
-}
-
 }  // namespace
 
 Call::~Call() = default;
@@ -30,13 +24,12 @@ int num_threads() {
   return available_threads();
 }
 
-void BoundCall::run(void* workspace) const {
-  check_workspace(call_.get(), workspace);
-  if (call_) call_->run(workspace);
+void BoundCall::lacks_workspace() const {
+  throw NullArgument("workspace", text("null, but needs ", workspace_bytes(), " bytes"));
 }
 
 void BoundCall::run(void* workspace, Stream& stream) const {
-  check_workspace(call_.get(), workspace);
+  if (!workspace && workspace_bytes() > 0) lacks_workspace();
   if (call_) stream.enqueue([call = call_, workspace] { call->run(workspace); });
 }
 

@@ -71,6 +71,10 @@ void parallel_takers(int64_t num_chunks, int num_workers, Body&& body) {
     end += num_chunks / num_shares + (i < num_chunks % num_shares);
     shares[i].end = end;
   }
+  if (workers == 1) {
+    ChunkTaker taker(shares, 1, 0);
+    return body(taker, 0);
+  }
   parallel_workers(workers, [&](int worker) {
     ChunkTaker taker(shares, num_shares, worker);
     body(taker, worker);

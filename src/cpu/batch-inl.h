@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/dtypes.h"
+#include "cpu/row_kernels.h"
 #include "cpu/rows-inl.h"
 #include "cpu/slots.h"
 #include "cpu/tuning.h"
@@ -19,23 +20,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
-
-// Where the weights of slots are read: probs [num_tokens, top_k], with strides in elements.
-struct WeightSource {
-  DType dtype;
-  const void* probs;
-  int64_t token_stride, stride;
-};
-
-// Where slots are read and where they lead.
-struct SlotSource {
-  DType index_dtype;
-  const void* indices;
-  int64_t index_stride;
-  EpRange window;
-  int64_t top_k;           // at most kMaxRows
-  WeightSource weights{};  // where slots are weighted
-};
 
 // Slots inside the window, in slot order. Weighted ones of weight 0 are left out.
 template <class Weight>
@@ -59,13 +43,6 @@ struct Batch : PackedSlots<Weight> {
 // Narrow rows: how many rows before its turn one is asked for.
 inline int64_t rows_ahead(int64_t row_bytes) {
   return std::clamp(kNarrowAheadBytes / (row_bytes + 1), kNarrowAheadRows, kMaxGroup);
-}
-
-// How many rows before its turn one is asked for into the second-level cache; 0: not at all, where
-// the window has less than `least_bytes`.
-inline int64_t far_rows(int64_t num_rows, int64_t row_bytes, double least_bytes) {
-  if (static_cast<double>(num_rows) * static_cast<double>(row_bytes) < least_bytes) return 0;
-  return std::clamp<int64_t>(kFarBytes / (row_bytes + 1), 1, kMaxFarRows);
 }
 
 // Puts the first rows of the next batch, `most` of them, behind those of a batch, so that they can

@@ -42,7 +42,6 @@ HWY_INLINE bool find_rows(const Gather& g, Tokens& tokens, FewRows<Weight>& foun
   if constexpr (kWeighted<Weight>) widen_probs(g.slots, found.token, 1, found.weights);
   const SlotSource& slots = g.slots;
   const bool wide = slots.index_dtype == DType::kI64;  // rather asked for each slot than two loops
-  const int64_t prob_step = g.probs_stride * dtype_bytes(g.probs_dtype);
   for (int64_t k = 0; k < slots.top_k; ++k) {
     const int64_t at = (found.token * slots.top_k + k) * slots.index_stride;
     const int64_t index =
@@ -51,7 +50,7 @@ HWY_INLINE bool find_rows(const Gather& g, Tokens& tokens, FewRows<Weight>& foun
     found.row_of_slot[k] = FewRows<Weight>::kOutside;
     if (!inside) continue;
     const int64_t row = found.row_of_slot[k] = index - slots.window.begin;
-    if (g.probs_out) hwy::Prefetch(static_cast<const char*>(g.probs) + row * prob_step);
+    if (g.probs_out) hwy::Prefetch(static_cast<const char*>(g.probs) + row * g.probs_step);
     if constexpr (kWeighted<Weight>) {
       if (found.weights[k] == 0) continue;
       found.weights[found.num_rows] = found.weights[k];
@@ -65,6 +64,7 @@ HWY_INLINE bool find_rows(const Gather& g, Tokens& tokens, FewRows<Weight>& foun
 template <class Weight>
 HWY_INLINE void fetch_starts(const Gather& g, const FewRows<Weight>& found) {
   for (int64_t h = 0; h < std::min(g.row_bytes, kRowAheadBytes); h += line_bytes()) {
+    HWY_UNROLL(1)
     for (int64_t i = 0; i < found.num_rows; ++i) fetch_line(found.rows[i] + h);
   }
 }
@@ -75,10 +75,11 @@ HWY_INLINE void copy_probs(const Gather& g, const FewRows<Weight>& found) {
   if (!g.probs_out) return;
   visit_bytes(g.probs_dtype, [&](auto bits) {
     using Bits = decltype(bits);
+    const auto* const probs = static_cast<const char*>(g.probs);
     for (int64_t k = 0; k < g.slots.top_k; ++k) {
       const bool inside = found.row_of_slot[k] != FewRows<Weight>::kOutside;
       const Bits prob =
-          inside ? load<Bits>(g.probs, found.row_of_slot[k] * g.probs_stride) : Bits{0};
+          inside ? load<Bits>(probs + found.row_of_slot[k] * g.probs_step, 0) : Bits{0};
       moe::store(g.probs_out, found.token * g.slots.top_k + k, prob);
     }
   });
@@ -107,9 +108,8 @@ HWY_INLINE void sum_token(const Gather& g, const FewRows<Weight>& found,
 
 // All tokens of a gather that reads no rows far ahead, of at most kFewSlots experts each.
 template <class T, class Weight>
-HWY_NOINLINE void gather_few(const Gather& g) {
+void gather_few(const Gather& g, Tokens tokens) {
   const bool has_tail = g.row_bytes % line_bytes() != 0;
-  Tokens tokens = g.tokens;
   FewRows<Weight> places[2];
   bool any = false, more = true;
   HWY_UNROLL(1)

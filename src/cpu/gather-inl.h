@@ -9,8 +9,11 @@
 // of a small window have a loop of their own (few-inl.h).
 #include <algorithm>
 
+#include "core/fp_mode.h"
 #include "cpu/few-inl.h"
+#include "cpu/gather.h"
 #include "cpu/groups-inl.h"
+#include "cpu/last_target.h"
 #include "cpu/token_sum-inl.h"
 #include "cpu/tuning.h"
 
@@ -62,9 +65,9 @@ HWY_INLINE void sum_group(const Gather& g, const Group<Weight>& group, const Gro
 }
 
 template <class T, class Weight, Store store>
-void gather_groups(const Gather& g) {
+void gather_groups(const Gather& g, const Tokens& tokens) {
   const bool ends = has_ends<store>(g);
-  Groups<Weight> groups(g);
+  Groups<Weight> groups(g, tokens);
   Group<Weight> group = groups.next();
   while (group.begin < group.end) {
     const Group<Weight> next = groups.next();
@@ -77,11 +80,11 @@ void gather_groups(const Gather& g) {
 // Tokens that read little, one after another: with each line of a row, the same line of a row that
 // many rows further on is asked for, or of the token after this one.
 template <class T, class Weight, Store store>
-void gather_narrow(const Gather& g) {
+void gather_narrow(const Gather& g, const Tokens& tokens) {
   const bool is_short = is_short_row(g.row_bytes), ends = has_ends<store>(g);
   const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
   const int64_t distance = rows_ahead(g.row_bytes);
-  Batches<Weight> batches(g, std::max(g.far_rows, distance));
+  Batches<Weight> batches(g, tokens, std::max(g.far_rows, distance));
   while (const RowBatch<Weight>* const batch = batches.next()) {
     for (int64_t i = 0; i < batch->num_tokens; ++i) {
       const TokenSum<T, Weight, store> token(g, *batch, i);
@@ -97,22 +100,48 @@ void gather_narrow(const Gather& g) {
   batches.finish();
 }
 
-template <class T, class Weight, Store store>
-void gather(const Gather& g, bool is_narrow) {
-  is_narrow ? gather_narrow<T, Weight, store>(g) : gather_groups<T, Weight, store>(g);
+// The chunks of a worker. Each is a part of what `whole` says, or takes all further ones along.
+template <class T, class Weight, Store store, auto gather>
+void gather_chunks(const Gather& whole, Chunks& chunks) {
+  const FpMode mode;
+  note_target(hwy::TargetName(HWY_TARGET));
+  for (Chunk chunk; chunks.next(chunk);) {
+    Gather g = whole;
+    g.input += chunk.first_byte;
+    g.row_bytes = chunk.last_byte - chunk.first_byte;
+    g.out += chunk.first_byte;
+    if (chunk.first_byte != 0) g.probs_out = nullptr;
+    const Tokens tokens(chunk, chunks);
+    is_short_row(g.row_bytes) ? gather_narrow<T, Weight, store>(g, tokens) : gather(g, tokens);
+  }
   if (store == Store::kStreaming) hwy::FlushStream();
 }
 
+template <class T, class Weight, Store store>
+GatherChunks* chunks_of(bool is_narrow) {
+  return is_narrow ? gather_chunks<T, Weight, store, gather_narrow<T, Weight, store>>
+                   : gather_chunks<T, Weight, store, gather_groups<T, Weight, store>>;
+}
+
 template <class T, class Weight>
-void gather(const Gather& g, bool streaming) {
-  const bool is_narrow =
-      is_short_row(g.row_bytes) || bytes_per_token(g.rows_per_token, g.row_bytes) <= kNarrowBytes;
+GatherChunks* chunks_of(const Gather& g, int64_t part_bytes, bool streaming) {
+  const bool is_narrow = bytes_per_token(g.rows_per_token, part_bytes) <= kNarrowBytes;
   // Few tokens, where a group would be one of them. What they write is less than what they read.
   const bool is_few = !is_narrow && g.far_rows == 0 && g.slots.top_k <= kFewSlots &&
                       g.rows_per_token >= static_cast<double>(kGroupRows);
-  if (is_few) return gather_few<T, Weight>(g);
-  streaming ? gather<T, Weight, Store::kStreaming>(g, is_narrow)
-            : gather<T, Weight, Store::kCached>(g, is_narrow);
+  if (is_few) return gather_chunks<T, Weight, Store::kCached, gather_few<T, Weight>>;
+  return streaming ? chunks_of<T, Weight, Store::kStreaming>(is_narrow)
+                   : chunks_of<T, Weight, Store::kCached>(is_narrow);
+}
+
+inline GatherChunks* choose_gather(const Gather& g, int64_t part_bytes, bool streaming) {
+  GatherChunks* chosen = nullptr;
+  visit_float(g.dtype, [&](auto t) {
+    using T = decltype(t);
+    chosen = g.weighted ? chunks_of<T, Accumulator<T>>(g, part_bytes, streaming)
+                        : chunks_of<T, NoWeight>(g, part_bytes, streaming);
+  });
+  return chosen;
 }
 
 }  // namespace HWY_NAMESPACE

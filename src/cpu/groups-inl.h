@@ -6,6 +6,7 @@
 
 #include "cpu/batch-inl.h"
 #include "cpu/cut.h"
+#include "cpu/gather.h"
 #include "cpu/tuning.h"
 
 #if defined(MOE_CPU_GROUPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -18,41 +19,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace moe::cpu {
 namespace HWY_NAMESPACE {
-
-// The sums of the tokens; of each row, `row_bytes` from `input` on.
-struct Gather {
-  SlotSource slots;
-  Tokens tokens;
-  const uint8_t* input;  // row 0 of the window
-  int64_t input_step;    // bytes from row to row
-  int64_t row_bytes;
-  double rows_per_token;  // of the window, on average
-  int64_t far_rows;       // how many rows before its turn one is asked for first; 0: never
-  uint8_t* out;           // token 0
-  int64_t out_step;
-  // One number per row that goes to its slot, and 0 to slots outside; none where `probs_out` is
-  // null.
-  DType probs_dtype{};
-  const void* probs = nullptr;
-  int64_t probs_stride = 0;
-  void* probs_out = nullptr;
-};
-
-inline double rows_per_token(int64_t num_rows, int64_t num_tokens) {
-  return static_cast<double>(num_rows) / static_cast<double>(num_tokens);
-}
-
-// What a token reads that has rows, on average.
-inline double bytes_per_token(double rows_per_token, int64_t row_bytes) {
-  return std::max(1.0, rows_per_token) * static_cast<double>(row_bytes);
-}
-
-// How many rows before its turn a row of sums is asked for into the second-level cache.
-inline int64_t far_rows_of_sums(int64_t num_rows, int64_t num_tokens, int64_t row_bytes) {
-  const bool read_much =
-      bytes_per_token(rows_per_token(num_rows, num_tokens), row_bytes) >= kFarTokenBytes;
-  return far_rows(num_rows, row_bytes, read_much ? kFarSumWindowBytes : kFarWindowBytes);
-}
 
 // How far before a row's turn its lines are asked for: the less, the more rows are read together.
 inline int64_t ahead_bytes(int64_t num_rows) {
@@ -79,9 +45,9 @@ template <class Weight>
 class Batches {
  public:
   // At the end of a batch the next `rows_ahead` rows are known.
-  Batches(const Gather& g, int64_t rows_ahead)
+  Batches(const Gather& g, const Tokens& tokens, int64_t rows_ahead)
       : gather_(g),
-        tokens_(g.tokens),
+        tokens_(tokens),
         batch_tokens_(tokens_of_batch(g)),
         rows_ahead_(rows_ahead),
         following_(find()) {
@@ -133,7 +99,7 @@ class Batches {
     for (int64_t i = 0; i < n; ++i)
       batch.rows[i] = gather_.input + batch.row[i] * gather_.input_step;
     if (!gather_.probs_out) return;
-    const int64_t step = gather_.probs_stride * dtype_bytes(gather_.probs_dtype);
+    const int64_t step = gather_.probs_step;
     for (int64_t i = 0; i < n; ++i) {
       hwy::Prefetch(static_cast<const char*>(gather_.probs) + batch.row[i] * step);
     }
@@ -146,9 +112,10 @@ class Batches {
       const int64_t num_slots = batch.num_tokens * gather_.slots.top_k, n = batch.num_rows();
       void* out = static_cast<Bits*>(gather_.probs_out) + batch.first_token * gather_.slots.top_k;
       const auto copy = [&](auto slot_of) {
-        const int64_t stride = gather_.probs_stride;
+        const int64_t step = gather_.probs_step;
         for (int64_t i = 0; i < n; ++i) {
-          store(out, slot_of(i), load<Bits>(gather_.probs, batch.row[i] * stride));
+          const char* const prob = static_cast<const char*>(gather_.probs) + batch.row[i] * step;
+          store(out, slot_of(i), load<Bits>(prob, 0));
         }
       };
       if (n == num_slots) return copy([](int64_t i) { return i; });
@@ -182,8 +149,8 @@ struct Group {
 template <class Weight>
 class Groups {
  public:
-  explicit Groups(const Gather& g)
-      : batches_(g, g.far_rows),
+  Groups(const Gather& g, const Tokens& tokens)
+      : batches_(g, tokens, g.far_rows),
         batch_(batches_.next()),
         wanted_rows_(std::clamp(kGroupBytes / (g.row_bytes + 1), kGroupRows, kMaxGroup)) {}
 

@@ -160,7 +160,7 @@ inline void permute_chunk(const PermuteWithEpProblem& p, const PermuteWithEpPoin
       .row_bytes = chunk.last_byte - chunk.first_byte,
       .every_token = every_token,
       .far_rows =
-          in_groups && !every_token ? far_rows(num_sources, p.row_bytes(), kFarCopyBytes) : 0,
+          in_groups && !every_token ? far_rows(num_sources, p.row_bytes(), kFarReadBytes) : 0,
       .out = static_cast<uint8_t*>(at.permuted_tokens) + chunk.first_byte,
       .out_step = p.row_bytes(),
       .probs_dtype = p.probs_dtype,

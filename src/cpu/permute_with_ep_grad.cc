@@ -1,18 +1,9 @@
-// PermuteWithEpGrad on the CPU: each token gathers its rows of the window, so no two threads write
-// the same place and nothing of the slots' size is ever stored.
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "cpu/permute_with_ep_grad.cc"
-// clang-format off: foreach_target comes first, and includes this file again for each target.
-#include "hwy/foreach_target.h"
-#include "cpu/permute_with_ep_grad-inl.h"
-// clang-format on
+// PermuteWithEpGrad on the CPU: each token's rows of the window are summed (gather.h).
+#include "cpu/permute_with_ep_grad.h"
 
-#if HWY_ONCE
-#include "core/threads.h"
 #include "cpu/check_indices.h"
+#include "cpu/gather.h"
 #include "cpu/row_kernels.h"
-#include "cpu/streaming.h"
-#include "cpu/targets.h"
 
 namespace moe::cpu {
 namespace {
@@ -20,18 +11,26 @@ namespace {
 using Problem = PermuteWithEpGradProblem;
 using Pointers = PermuteWithEpGradPointers;
 
-HWY_EXPORT(run);
-
-Cut cut_of(const Problem& p) {
-  return cut_rows({.num_tokens = p.num_tokens,
-                   .top_k = p.top_k,
-                   .window_rows = p.window.end - p.window.begin,
-                   .row_bytes = p.hidden_size * dtype_bytes(p.tokens_dtype),
-                   .has_probs = p.has_probs},
-                  p.num_threads);
-}
-
 std::string refuses(const Problem& p) { return refuses_rows(p.inner_stride, p.top_k); }
+
+Gather gather_of(const Problem& p, const Pointers& at) {
+  const int64_t element = dtype_bytes(p.tokens_dtype);
+  return {
+      .num_tokens = p.num_tokens,
+      .dtype = p.tokens_dtype,
+      .slots = {p.index_dtype, at.sorted_indices, p.index_stride, p.window, p.top_k},
+      .weighted = false,
+      .input = static_cast<const uint8_t*>(at.permuted_tokens_grad),
+      .input_step = p.row_stride * element,
+      .row_bytes = p.hidden_size * element,
+      .out = static_cast<uint8_t*>(at.tokens_grad),
+      .out_step = p.hidden_size * element,
+      .probs_dtype = p.probs_dtype,
+      .probs = at.permuted_probs_grad,
+      .probs_step = p.has_probs ? p.probs_stride * dtype_bytes(p.probs_dtype) : 0,
+      .probs_out = p.has_probs ? at.probs_grad : nullptr,
+  };
+}
 
 }  // namespace
 
@@ -39,25 +38,14 @@ size_t workspace_bytes(const Problem& p) {
   return p.check_indices ? check_indices_bytes(p.num_tokens * p.top_k) : 0;
 }
 
-void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, RunChunks* run_chunks) {
-  hwy::Prefetch(at.sorted_indices);  // on its way while the code is found that reads it
-  if (p.check_indices) {
-    check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_tokens * p.top_k,
-                  workspace);
-  }
-  const Cut cut = cut_of(p);
-  const int64_t element = dtype_bytes(p.tokens_dtype);
-  const bool streaming = use_streaming(at.tokens_grad, p.num_tokens * p.hidden_size * element,
-                                       element, cut.num_workers());
-  parallel_cut(cut, [&](Chunks& chunks) { run_chunks(p, at, chunks, streaming); });
-}
-
 void add_kernels(PermuteWithEpGradKernels& kernels) {
-  for_each_target([&](const char* name, size_t index) {
-    kernels.push_back({name, refuses, workspace_bytes, HWY_DISPATCH_TABLE(run)[index]});
-  });
+  for (const auto& [name, choose] : gather_targets()) {
+    const auto bind = [choose = choose](const Problem& p, const Pointers& at, size_t bytes) {
+      return gather_call(gather_of(p, at), {p.num_threads, p.check_indices, bytes, choose});
+    };
+    kernels.push_back({name, refuses, workspace_bytes, bind});
+  }
   kernels.push_back(portable_permute_with_ep_grad());
 }
 
 }  // namespace moe::cpu
-#endif  // HWY_ONCE

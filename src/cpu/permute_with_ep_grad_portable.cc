@@ -4,13 +4,23 @@
 
 #include "core/dtypes.h"
 #include "core/fp_mode.h"
+#include "cpu/check_indices.h"
+#include "cpu/last_target.h"
 #include "cpu/permute_with_ep_grad.h"
+#include "cpu/row_kernels.h"
+#include "cpu/slots.h"
 
 namespace moe::cpu {
 namespace {
 
 using Problem = PermuteWithEpGradProblem;
 using Pointers = PermuteWithEpGradPointers;
+
+// The slots from `first_slot` on.
+template <class Index>
+Slots<Index> slots_of(const Problem& p, const Pointers& at, int64_t first_slot) {
+  return Slots<Index>(at.sorted_indices, p.index_stride, p.window, first_slot);
+}
 
 // Elements of a row that are summed at a time: accumulators that stay in the first-level cache.
 constexpr int64_t kBlock = 1024;
@@ -85,14 +95,21 @@ void run_chunk(const Problem& p, const Pointers& at, const Chunk& chunk) {
   copy_probs(p, at, chunk);
 }
 
-void run_chunks(const Problem& p, const Pointers& at, Chunks& chunks, bool /*streaming*/) {
-  const FpMode mode;
-  note_target("portable");
-  for (Chunk chunk; chunks.next(chunk);) run_chunk(p, at, chunk);
-}
-
 void run(const Problem& p, const Pointers& at, void* workspace) {
-  run_in_chunks(p, at, workspace, run_chunks);
+  if (p.check_indices) {
+    check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_tokens * p.top_k,
+                  workspace);
+  }
+  const RowTraffic traffic{.num_tokens = p.num_tokens,
+                           .top_k = p.top_k,
+                           .window_rows = p.window.end - p.window.begin,
+                           .row_bytes = p.hidden_size * dtype_bytes(p.tokens_dtype),
+                           .has_probs = p.has_probs};
+  parallel_cut(cut_rows(traffic, p.num_threads), [&](Chunks& chunks) {
+    const FpMode mode;
+    note_target("portable");
+    for (Chunk chunk; chunks.next(chunk);) run_chunk(p, at, chunk);
+  });
 }
 
 std::string takes_everything(const Problem&) { return {}; }
@@ -100,7 +117,7 @@ std::string takes_everything(const Problem&) { return {}; }
 }  // namespace
 
 PermuteWithEpGradKernels::value_type portable_permute_with_ep_grad() {
-  return {"portable", takes_everything, workspace_bytes, run};
+  return {"portable", takes_everything, workspace_bytes, bound_to<Problem, Pointers>(run)};
 }
 
 }  // namespace moe::cpu

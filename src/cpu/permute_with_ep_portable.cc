@@ -68,7 +68,7 @@ std::string takes_everything(const Problem&) { return {}; }
 }  // namespace
 
 PermuteWithEpKernels::value_type portable_permute_with_ep() {
-  return {"portable", takes_everything, workspace_bytes, run};
+  return {"portable", takes_everything, workspace_bytes, bound_to<Problem, Pointers>(run)};
 }
 
 }  // namespace moe::cpu

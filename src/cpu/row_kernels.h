@@ -32,4 +32,11 @@ inline Cut cut_rows(const RowTraffic& traffic, int num_threads) {
              rows * static_cast<double>(traffic.row_bytes) + probs * 8 + 1, num_threads);
 }
 
+// How many rows before its turn one is asked for into the second-level cache; 0: not at all, where
+// the window has less than `least_bytes`.
+inline int64_t far_rows(int64_t num_rows, int64_t row_bytes, double least_bytes) {
+  if (static_cast<double>(num_rows) * static_cast<double>(row_bytes) < least_bytes) return 0;
+  return std::clamp<int64_t>(kFarBytes / (row_bytes + 1), 1, kMaxFarRows);
+}
+
 }  // namespace moe::cpu

@@ -1,4 +1,4 @@
-// Where slots lead, one after another.
+// Where slots lead, and what they weigh.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,23 @@ class Slots {
   int64_t step_;
   const char* next_;
   uint64_t begin_, num_rows_;
+};
+
+// Where the weights of slots are read: probs [num_tokens, top_k], with strides in elements.
+struct WeightSource {
+  DType dtype;
+  const void* probs;
+  int64_t token_stride, stride;
+};
+
+// Where slots are read and where they lead.
+struct SlotSource {
+  DType index_dtype;
+  const void* indices;
+  int64_t index_stride;
+  EpRange window;
+  int64_t top_k;           // at most kMaxRows
+  WeightSource weights{};  // where slots are weighted
 };
 
 }  // namespace moe::cpu

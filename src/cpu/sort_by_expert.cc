@@ -304,10 +304,11 @@ void sort_by_expert(const Problem& p, const Pointers& at, void* workspace) {
 }
 
 void add_kernels(SortByExpertKernels& kernels) {
-  kernels.push_back({"portable", takes_everything, workspace_bytes, run});
+  kernels.push_back(
+      {"portable", takes_everything, workspace_bytes, bound_to<Problem, Pointers>(run)});
   // Integers, one by one: there is nothing that an instruction set could do for them.
   for_each_target([&](const char* name, size_t) {
-    kernels.push_back({name, takes_everything, workspace_bytes, run});
+    kernels.push_back({name, takes_everything, workspace_bytes, bound_to<Problem, Pointers>(run)});
   });
 }
 

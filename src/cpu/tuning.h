@@ -38,12 +38,14 @@ constexpr int64_t kNarrowAheadRows = 2;
 // cache when a row kFarBytes before it is read, and into the first as above. On an AMD EPYC 9004,
 // 1.1 to 1.3 times as fast with rows of 1 KiB and more, 1.4 to 1.7 with rows of 256 bytes; 32 KiB
 // gained less, 128 KiB lost ranks again. Sums of tokens that read kFarTokenBytes and more gain from
-// smaller windows on, 0.91 to 1.18 with 512 tokens, mostly more than 1; where tokens read less,
-// such windows lost up to a twentieth.
+// windows of kFarReadBytes on, 0.91 to 1.18 with 512 tokens, mostly more than 1; just below, 16
+// tokens of DeepSeek-V3 took 0.93 to 1.01 of the time without. Where tokens read less, such windows
+// lost up to a twentieth. Copies gain where a rank reads so many bytes, 0.98 to 1.3 with 4096
+// tokens, mostly more than 1.05; less, and what is read in order, gained nothing.
 constexpr int64_t kFarBytes = 64 << 10;
 constexpr int64_t kMaxFarRows = 256;
 constexpr double kFarWindowBytes = 10 << 20;
-constexpr double kFarSumWindowBytes = 1.5 * (1 << 20);
+constexpr double kFarReadBytes = 2 << 20;
 constexpr double kFarTokenBytes = 2048;
 // Slots of a token, at most, of which a small window's rows are summed token by token in a loop of
 // its own: a call that moves little reads its code from memory, too. 1 to 8 tokens of DeepSeek-V3
@@ -84,10 +86,6 @@ constexpr int64_t kNarrowCopyBytes = 1024;
 // 9004, two rows of 8 KiB up to 1.25 times.
 constexpr int64_t kCopyRows = 4;
 constexpr int64_t kCopyGroupBytes = 8192;
-// Where a rank's copies read so many bytes, rows are asked for twice, as those of sums are: 0.98 to
-// 1.3 times as fast with 4096 tokens on an AMD EPYC 9004, mostly more than 1.05. Less, and what is
-// read in order, gained nothing.
-constexpr double kFarCopyBytes = 2 << 20;
 
 // Slots that are worth another thread when they are sorted: 16384 take some 50 microseconds.
 constexpr int64_t kSortSlots = 16384;

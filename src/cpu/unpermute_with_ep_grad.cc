@@ -200,8 +200,8 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, ClaimS
 void add_kernels(UnpermuteWithEpGradKernels& kernels) {
   for_each_target([&](const char* name, size_t index) {
     if (!HWY_DISPATCH_TABLE(vectors_fit_stripes)[index]()) return;  // SVE of 2048 bits
-    kernels.push_back(
-        {name, refuses, workspace_bytes, HWY_DISPATCH_TABLE(run_unpermute_grad)[index]});
+    kernels.push_back({name, refuses, workspace_bytes,
+                       bound_to<Problem, Pointers>(HWY_DISPATCH_TABLE(run_unpermute_grad)[index])});
   });
   kernels.push_back(portable_unpermute_with_ep_grad());
 }

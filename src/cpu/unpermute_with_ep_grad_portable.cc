@@ -88,7 +88,7 @@ std::string takes_everything(const Problem&) { return {}; }
 }  // namespace
 
 UnpermuteWithEpGradKernels::value_type portable_unpermute_with_ep_grad() {
-  return {"portable", takes_everything, workspace_bytes, run};
+  return {"portable", takes_everything, workspace_bytes, bound_to<Problem, Pointers>(run)};
 }
 
 }  // namespace moe::cpu

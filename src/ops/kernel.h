@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,7 +24,10 @@ struct Kernel {
   // Why the kernel cannot take the problem; empty when it can.
   std::string (*refuses)(const Problem&);
   size_t (*workspace_bytes)(const Problem&);
-  void (*run)(const Problem&, const Pointers&, void* workspace);
+  // The call for these addresses. What can be decided before it runs is decided here.
+  std::function<std::shared_ptr<const Call>(const Problem&, const Pointers&,
+                                            size_t workspace_bytes)>
+      bind;
 };
 
 template <class Problem, class Pointers>
@@ -90,29 +94,40 @@ std::shared_ptr<const State> make_plan(const Arguments& args, const Problem& pro
   return state;
 }
 
-// What a bound call consists of: all that a run reads lies together, because a run often finds
-// nothing of it in the caches.
+// A call of a kernel that decides everything when it runs.
 template <class Problem, class Pointers>
-class KernelCall final : public Call {
+class ProblemCall final : public Call {
  public:
-  KernelCall(const Kernel<Problem, Pointers>& kernel, size_t workspace_bytes,
-             const Problem& problem, const Pointers& pointers)
-      : Call(workspace_bytes), run_(kernel.run), pointers_(pointers), problem_(problem) {}
+  using RunProblem = void(const Problem&, const Pointers&, void* workspace);
 
-  void run(void* workspace) const override { run_(problem_, pointers_, workspace); }
+  ProblemCall(RunProblem* how, size_t workspace_bytes, const Problem& problem,
+              const Pointers& pointers)
+      : Call(run, workspace_bytes), run_problem_(how), pointers_(pointers), problem_(problem) {}
 
  private:
-  decltype(Kernel<Problem, Pointers>::run) run_;
+  static void run(const Call& call, void* workspace) {
+    const auto& self = static_cast<const ProblemCall&>(call);
+    self.run_problem_(self.problem_, self.pointers_, workspace);
+  }
+
+  RunProblem* run_problem_;
   Pointers pointers_;
   Problem problem_;
 };
 
+// How such a kernel binds.
+template <class Problem, class Pointers>
+auto bound_to(typename ProblemCall<Problem, Pointers>::RunProblem* run) {
+  return [run](const Problem& problem, const Pointers& pointers, size_t workspace_bytes) {
+    return std::make_shared<ProblemCall<Problem, Pointers>>(run, workspace_bytes, problem,
+                                                            pointers);
+  };
+}
+
 // The plan with the addresses of first elements.
 template <class State>
 BoundCall bound_call(const State& plan, const typename State::Pointers& first) {
-  using Bound = KernelCall<typename State::Problem, typename State::Pointers>;
-  return BoundCall(
-      std::make_shared<Bound>(*plan.kernel, plan.workspace_bytes, plan.problem, first));
+  return BoundCall(plan.kernel->bind(plan.problem, first, plan.workspace_bytes));
 }
 
 }  // namespace moe

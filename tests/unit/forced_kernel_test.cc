@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/permute_with_ep_grad.h"
+#include "cpu/last_target.h"
 #include "moe/permute_with_ep.h"
 #include "moe/permute_with_ep_grad.h"
 #include "moe/unpermute_with_ep.h"

@@ -1,0 +1,72 @@
+// Sums of rows that slots name, token by token: what PermuteWithEpGrad and UnpermuteWithEp are to
+// their kernels. All that can be decided before a run is decided when addresses are bound: a call
+// that moves little takes about as long to read its code from memory as to read its rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cpu/cut.h"
+#include "cpu/slots.h"
+#include "moe/engine.h"
+#include "moe/tensor.h"
+
+namespace moe::cpu {
+
+// What is summed: for each token the rows of the window that its slots name; and the numbers that
+// are copied beside them.
+struct Gather {
+  int64_t num_tokens;
+  DType dtype;
+  SlotSource slots;
+  bool weighted;         // by slots.weights
+  const uint8_t* input;  // row 0 of the window
+  int64_t input_step;    // bytes from row to row
+  int64_t row_bytes;
+  uint8_t* out;  // token 0
+  int64_t out_step;
+  // One number per row that goes to its slot, and 0 to slots outside; none where `probs_out` is
+  // null.
+  DType probs_dtype{};
+  const void* probs = nullptr;
+  int64_t probs_step = 0;  // bytes from row to row
+  void* probs_out = nullptr;
+  // What follows from all that.
+  double rows_per_token = 0;  // of the window, on average
+  int64_t far_rows = 0;       // how many rows before its turn one is asked for first; 0: never
+};
+
+// What a token reads that has rows, on average.
+inline double bytes_per_token(double rows_per_token, int64_t row_bytes) {
+  return std::max(1.0, rows_per_token) * static_cast<double>(row_bytes);
+}
+
+// Sums the tokens and the parts of their rows that a worker's chunks name.
+using GatherChunks = void(const Gather&, Chunks&);
+
+// The fastest of an instruction set, for parts of rows that have `part_bytes`. `streaming`: stores
+// that pass the caches by pay off.
+using ChooseGather = GatherChunks*(const Gather&, int64_t part_bytes, bool streaming);
+
+struct GatherTarget {
+  const char* name;
+  ChooseGather* choose;
+};
+
+// Those of this machine, best first.
+std::vector<GatherTarget> gather_targets();
+
+// How it runs.
+struct GatherRun {
+  int num_threads;     // at most
+  bool check_indices;  // before anything is written
+  size_t workspace_bytes;
+  ChooseGather* choose;
+};
+
+// `gather` has no rows_per_token and far_rows yet.
+std::shared_ptr<const Call> gather_call(Gather gather, const GatherRun& how);
+
+}  // namespace moe::cpu
