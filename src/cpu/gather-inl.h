@@ -117,6 +117,14 @@ void gather_chunks(const Gather& whole, Chunks& chunks) {
   if (store == Store::kStreaming) hwy::FlushStream();
 }
 
+// Whether tokens are taken one after another, and not in groups.
+inline bool reads_little(const Gather& g, int64_t part_bytes) {
+  const bool is_full = g.rows_per_token >= static_cast<double>(g.slots.top_k);
+  if (is_full && part_bytes >= kGroupedFullRowBytes) return false;
+  return bytes_per_token(g.rows_per_token, part_bytes) <= kNarrowBytes &&
+         g.rows_per_token * static_cast<double>(part_bytes) < kGroupedTokenBytes;
+}
+
 template <class T, class Weight, Store store>
 GatherChunks* chunks_of(bool is_narrow) {
   return is_narrow ? gather_chunks<T, Weight, store, gather_narrow<T, Weight, store>>
@@ -125,7 +133,7 @@ GatherChunks* chunks_of(bool is_narrow) {
 
 template <class T, class Weight>
 GatherChunks* chunks_of(const Gather& g, int64_t part_bytes, bool streaming) {
-  const bool is_narrow = bytes_per_token(g.rows_per_token, part_bytes) <= kNarrowBytes;
+  const bool is_narrow = reads_little(g, part_bytes);
   // Few tokens, where a group would be one of them. What they write is less than what they read.
   const bool is_few = !is_narrow && g.far_rows == 0 && g.slots.top_k <= kFewSlots &&
                       g.rows_per_token >= static_cast<double>(kGroupRows);
