@@ -3,6 +3,7 @@
 // that moves little takes about as long to read its code from memory as to read its rows.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
