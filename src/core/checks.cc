@@ -34,12 +34,13 @@ bool extent_overflows(const TensorDesc& desc, int64_t* bytes) {
          multiply_overflows(last, dtype_bytes(desc.dtype), bytes);
 }
 
+// A tensor without elements has sizes in bytes, too: of a row, for instance.
 bool size_overflows(const TensorDesc& desc) {
   int64_t bytes = dtype_bytes(desc.dtype);
   const auto shape = std::span(desc.shape).first(desc.num_dims);
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
-  return std::any_of(shape.begin(), shape.end(),
-                     [&](int64_t size) { return multiply_overflows(bytes, size, &bytes); });
+  return std::any_of(shape.begin(), shape.end(), [&](int64_t size) {
+    return multiply_overflows(bytes, std::max<int64_t>(1, size), &bytes);
+  });
 }
 
 bool is_contiguous(const TensorDesc& desc) {

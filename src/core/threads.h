@@ -20,8 +20,10 @@ void run_workers(int num_workers, WorkerFn body, void* context);
 // Processors that this process may run on.
 int available_threads();
 
+// One worker runs as it is: a small call would read the engine's code from memory for nothing.
 template <class Body>
 void parallel_workers(int num_workers, Body&& body) {
+  if (num_workers == 1) return body(0);
   using Plain = std::remove_reference_t<Body>;
   run_workers(
       num_workers, [](void* context, int worker) { (*static_cast<Plain*>(context))(worker); },
@@ -70,10 +72,6 @@ void parallel_takers(int64_t num_chunks, int num_workers, Body&& body) {
     shares[i].next.store(end, std::memory_order_relaxed);
     end += num_chunks / num_shares + (i < num_chunks % num_shares);
     shares[i].end = end;
-  }
-  if (workers == 1) {
-    ChunkTaker taker(shares, 1, 0);
-    return body(taker, 0);
   }
   parallel_workers(workers, [&](int worker) {
     ChunkTaker taker(shares, num_shares, worker);

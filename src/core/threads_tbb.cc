@@ -6,7 +6,7 @@
 namespace moe {
 
 void run_workers(int num_workers, WorkerFn body, void* context) {
-  if (num_workers <= 1) {
+  if (num_workers <= 1) {  // no task for the work of the caller alone
     if (num_workers == 1) body(context, 0);
     return;
   }

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/dtypes.h"
-#include "cpu/row_kernels.h"
 #include "cpu/rows-inl.h"
 #include "cpu/slots.h"
 #include "cpu/tuning.h"

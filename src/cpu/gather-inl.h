@@ -4,9 +4,9 @@
 // So a token's rows are read a line at a time, each row in turn, and tokens with few rows are taken
 // in groups, some lines of each in turn. With every line, one is asked for that lies further on in
 // the same row, or, towards the end of the row, at the start of the next group's rows. Tokens that
-// read little are taken one after another, and their rows are asked for several rows ahead. Rows of
-// large windows are asked for once more, long before that, into the second-level cache. Few tokens
-// of a small window have a loop of their own (few-inl.h).
+// read little are mostly taken one after another, and their rows are asked for several rows ahead.
+// Rows of large windows are asked for once more, long before that, into the second-level cache. Few
+// tokens of a small window have a loop of their own (few-inl.h).
 #include <algorithm>
 
 #include "core/fp_mode.h"
@@ -112,16 +112,16 @@ void gather_chunks(const Gather& whole, Chunks& chunks) {
     g.out += chunk.first_byte;
     if (chunk.first_byte != 0) g.probs_out = nullptr;
     const Tokens tokens(chunk, chunks);
+    // Which way was chosen for the first part of a row; the last one may be shorter than a vector.
     is_short_row(g.row_bytes) ? gather_narrow<T, Weight, store>(g, tokens) : gather(g, tokens);
   }
   if (store == Store::kStreaming) hwy::FlushStream();
 }
 
 // Whether tokens are taken one after another, and not in groups.
-inline bool reads_little(const Gather& g, int64_t part_bytes) {
+inline bool is_narrow_gather(const Gather& g, int64_t part_bytes) {
   const bool is_full = g.rows_per_token >= static_cast<double>(g.slots.top_k);
-  if (is_full && part_bytes >= kGroupedFullRowBytes) return false;
-  return bytes_per_token(g.rows_per_token, part_bytes) <= kNarrowBytes &&
+  return !(is_full && part_bytes >= kGroupedFullRowBytes) && part_bytes <= kNarrowRowBytes &&
          g.rows_per_token * static_cast<double>(part_bytes) < kGroupedTokenBytes;
 }
 
@@ -133,7 +133,7 @@ GatherChunks* chunks_of(bool is_narrow) {
 
 template <class T, class Weight>
 GatherChunks* chunks_of(const Gather& g, int64_t part_bytes, bool streaming) {
-  const bool is_narrow = reads_little(g, part_bytes);
+  const bool is_narrow = is_narrow_gather(g, part_bytes);
   // Few tokens, where a group would be one of them. What they write is less than what they read.
   const bool is_few = !is_narrow && g.far_rows == 0 && g.slots.top_k <= kFewSlots &&
                       g.rows_per_token >= static_cast<double>(kGroupRows);

@@ -8,7 +8,12 @@
 // clang-format on
 
 #if HWY_ONCE
+#include <algorithm>
+
+#include "core/dtypes.h"
+#include "core/fp_mode.h"
 #include "cpu/check_indices.h"
+#include "cpu/cut.h"
 #include "cpu/row_kernels.h"
 #include "cpu/streaming.h"
 #include "cpu/targets.h"

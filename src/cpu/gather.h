@@ -16,8 +16,8 @@
 
 namespace moe::cpu {
 
-// What is summed: for each token the rows of the window that its slots name; and the numbers that
-// are copied beside them.
+// What is summed: for each token the rows of the window that its slots name, of each row
+// `row_bytes` from `input` on; and the numbers that are copied beside them.
 struct Gather {
   int64_t num_tokens;
   DType dtype;
@@ -34,7 +34,7 @@ struct Gather {
   const void* probs = nullptr;
   int64_t probs_step = 0;  // bytes from row to row
   void* probs_out = nullptr;
-  // What follows from all that.
+  // What follows from all that: gather_call knows.
   double rows_per_token = 0;  // of the window, on average
   int64_t far_rows = 0;       // how many rows before its turn one is asked for first; 0: never
 };
@@ -47,8 +47,8 @@ inline double bytes_per_token(double rows_per_token, int64_t row_bytes) {
 // Sums the tokens and the parts of their rows that a worker's chunks name.
 using GatherChunks = void(const Gather&, Chunks&);
 
-// The fastest of an instruction set, for parts of rows that have `part_bytes`. `streaming`: stores
-// that pass the caches by pay off.
+// The fastest of an instruction set, for rows whose parts have `part_bytes`, the last one perhaps
+// less. `streaming`: stores that pass the caches by pay off.
 using ChooseGather = GatherChunks*(const Gather&, int64_t part_bytes, bool streaming);
 
 struct GatherTarget {
@@ -67,7 +67,7 @@ struct GatherRun {
   ChooseGather* choose;
 };
 
-// `gather` has no rows_per_token and far_rows yet.
+// The call; what follows from the rest of `gather` is filled in.
 std::shared_ptr<const Call> gather_call(Gather gather, const GatherRun& how);
 
 }  // namespace moe::cpu

@@ -17,6 +17,7 @@
 #include "cpu/copy-inl.h"
 #include "cpu/copy_groups-inl.h"
 #include "cpu/permute_with_ep.h"
+#include "cpu/row_kernels.h"
 #include "cpu/tuning.h"
 
 #if defined(MOE_CPU_PERMUTE_WITH_EP_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -1,6 +1,9 @@
 // PermuteWithEpGrad on the CPU: each token's rows of the window are summed (gather.h).
 #include "cpu/permute_with_ep_grad.h"
 
+#include <string>
+
+#include "core/dtypes.h"
 #include "cpu/check_indices.h"
 #include "cpu/gather.h"
 #include "cpu/row_kernels.h"

@@ -1,12 +1,14 @@
 // What the kernels share that move a row of each token and the rows of its slots: which layouts
-// they take, and how their work is cut.
+// they take, how their work is cut, and how far ahead rows of large windows are asked for.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <string>
 
+#include "core/fp_mode.h"
 #include "cpu/cut.h"
+#include "cpu/tuning.h"
 
 namespace moe::cpu {
 

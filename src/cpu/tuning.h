@@ -26,18 +26,18 @@ constexpr int64_t kRowAheadBytes = 256;
 // rows are long) and kMaxGroup at most (8 lost a twentieth where rows have 256 bytes).
 constexpr int64_t kGroupBytes = 8192;
 constexpr int64_t kGroupRows = 4;
-// Tokens that read no more than this, on average, and rows no longer are not grouped: with each
-// line of a row, the line of a row that lies so many bytes further on is asked for, and two rows at
-// least. Rows of 1 KiB on a rank of 8 0.78 instead of 0.69, of 256 bytes 0.61 instead of 0.56, of 4
-// KiB 0.88 instead of 0.85; but eight rows of 1 KiB 0.74 instead of 0.87, and longer rows lost up
-// to a tenth. Half the distance was equal, twice and four times as much lost a twentieth.
-// Since rows are asked for twice (below), tokens are grouped again where they read
-// kGroupedTokenBytes on average, those without rows counted: 4 KiB on a rank of 8 1.01 to 1.09
-// times as fast on an AMD EPYC 9004 (UnpermuteWithEp 0.9 to 1.06); on one of 32 0.88 to 1.06, so
-// not there. And where every slot is inside and rows have kGroupedFullRowBytes: one of 1 KiB 1.0 to
-// 1.13 from 4096 tokens on, 0.95 to 1.15 with 512; on ranks 0.79 to 1.12.
-constexpr double kNarrowBytes = 4608;
+// Tokens are taken one after another, not in groups, where they read less than kGroupedTokenBytes
+// on average, those without rows counted, and rows are no longer than kNarrowRowBytes: with each
+// line of a row, the line of a row that lies kNarrowAheadBytes further on is asked for, and two
+// rows at least. Rows of 1 KiB on a rank of 8 0.78 instead of 0.69, of 256 bytes 0.61 instead of
+// 0.56; but eight rows of 1 KiB 0.74 instead of 0.87, and longer rows lost up to a tenth. Half the
+// distance was equal, twice and four times as much lost a twentieth. With rows asked for twice
+// (below) on an AMD EPYC 9004, 4 KiB on a rank of 8 in groups were 1.01 to 1.09 times as fast
+// (UnpermuteWithEp 0.9 to 1.06), on one of 32 0.88 to 1.06. Where every slot is inside, rows of
+// kGroupedFullRowBytes are grouped, too: one of 1 KiB 1.0 to 1.13 times as fast from 4096 tokens
+// on, 0.95 to 1.15 with 512; on ranks 0.79 to 1.12.
 constexpr double kGroupedTokenBytes = 3072;
+constexpr int64_t kNarrowRowBytes = 4608;
 constexpr int64_t kGroupedFullRowBytes = 1024;
 constexpr int64_t kNarrowAheadBytes = 4096;
 constexpr int64_t kNarrowAheadRows = 2;

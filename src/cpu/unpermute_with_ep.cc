@@ -1,6 +1,9 @@
 // UnpermuteWithEp on the CPU: each token's rows of the window are weighed and summed (gather.h).
 #include "cpu/unpermute_with_ep.h"
 
+#include <string>
+
+#include "core/dtypes.h"
 #include "cpu/check_indices.h"
 #include "cpu/gather.h"
 #include "cpu/row_kernels.h"

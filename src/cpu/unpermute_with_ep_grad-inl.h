@@ -13,6 +13,7 @@
 
 #include "core/fp_mode.h"
 #include "cpu/dot-inl.h"
+#include "cpu/row_kernels.h"
 #include "cpu/rows-inl.h"
 #include "cpu/tuning.h"
 #include "cpu/unpermute_with_ep_grad.h"

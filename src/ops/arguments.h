@@ -28,10 +28,10 @@ void check_float64_pair(const char* name, DType dtype, const char* other_name, D
 // The most threads that a plan for the engine may use.
 int threads_of(const Engine& engine);
 
-// The stride of a dimension. One of size 1 is never stepped over, so its stride may hold anything:
-// it becomes `if_single`.
+// The stride of a dimension. One of size 0 or 1 is never stepped over, so its stride may hold
+// anything: it becomes `if_single`.
 inline int64_t stride_of(const TensorDesc& desc, int dim, int64_t if_single = 0) {
-  return desc.shape[dim] == 1 ? if_single : desc.strides[dim];
+  return desc.shape[dim] <= 1 ? if_single : desc.strides[dim];
 }
 
 // A pointer to an optional description, null where it is absent: what BoundTensor takes.

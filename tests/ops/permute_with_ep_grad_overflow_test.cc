@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "ops/rejection.h"
 
@@ -115,6 +117,37 @@ TEST(PermuteWithEpGradOverflow, HugeSizesOfEmptyTensors) {
         if (kernel != "portable" && top_k == kMax) continue;
         moe::PermuteWithEpGrad::plan(args, {.kernel = kernel}).bind({}).run();
       }
+    }
+  }
+  // A row that has more bytes than 63 bits hold is none, even if there are no rows.
+  args.permuted_tokens_grad = TensorDesc::contiguous(DType::kF32, {0, kMostFloats + 1});
+  expect_rejected("permuted_tokens_grad",
+                  too_large("[0, 2305843009213693952]", "[2305843009213693952, 1]", "0"),
+                  [&] { moe::PermuteWithEpGrad::plan(args); });
+}
+
+// Nothing steps over the strides of no rows, so they may hold anything, with tokens and without.
+TEST(PermuteWithEpGradOverflow, HugeStridesOfNoRows) {
+  for (const int64_t num_tokens : {0, 4}) {
+    Args args = sample_args();
+    args.top_k = 2;
+    args.ep_range = moe::EpRange{0, 0};
+    args.sorted_indices = TensorDesc::contiguous(DType::kI32, {num_tokens * 2});
+    args.permuted_tokens_grad = TensorDesc::strided(DType::kF32, {0, 8}, {kMax, 1});
+    args.permuted_probs_grad = TensorDesc::strided(DType::kF32, {0}, {kMax});
+    args.tokens_grad = TensorDesc::contiguous(DType::kF32, {num_tokens, 8});
+    args.probs_grad = TensorDesc::contiguous(DType::kF32, {num_tokens, 2});
+    for (const std::string& kernel : moe::PermuteWithEpGrad::kernel_names()) {
+      const std::vector<int32_t> indices = {7, 6, 5, 4, 3, 2, 1, 0};
+      std::vector<float> tokens_grad(32, 1), probs_grad(8, 1);
+      const auto plan = moe::PermuteWithEpGrad::plan(args, {.kernel = kernel});
+      plan.bind({.sorted_indices = indices.data(),
+                 .tokens_grad = tokens_grad.data(),
+                 .probs_grad = probs_grad.data()})
+          .run();
+      const float want = num_tokens == 0;  // untouched, or zeros
+      EXPECT_EQ(tokens_grad, std::vector<float>(32, want)) << kernel;
+      EXPECT_EQ(probs_grad, std::vector<float>(8, want)) << kernel;
     }
   }
 }
