@@ -6,10 +6,6 @@
 namespace moe {
 
 void run_workers(int num_workers, WorkerFn body, void* context) {
-  if (num_workers <= 1) {  // no task for the work of the caller alone
-    if (num_workers == 1) body(context, 0);
-    return;
-  }
   // Isolated: a thread that waits here must not pick up a stranger's task in the meantime.
   tbb::this_task_arena::isolate([&] {
     tbb::parallel_for(

@@ -7,12 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cpu/cut.h"
 #include "cpu/slots.h"
 #include "moe/engine.h"
 #include "moe/tensor.h"
+#include "ops/kernel.h"
 
 namespace moe::cpu {
 
@@ -69,5 +71,20 @@ struct GatherRun {
 
 // The call; what follows from the rest of `gather` is filled in.
 std::shared_ptr<const Call> gather_call(Gather gather, const GatherRun& how);
+
+// Adds a kernel for each instruction set; gather_of says what a problem's addresses are to sum.
+template <class Problem, class Pointers>
+void add_gather_kernels(KernelList<Problem, Pointers>& kernels,
+                        std::string (*refuses)(const Problem&),
+                        size_t (*workspace_bytes)(const Problem&),
+                        Gather (*gather_of)(const Problem&, const Pointers&)) {
+  for (const auto& [name, choose] : gather_targets()) {
+    const auto bind = [choose = choose, gather_of](const Problem& p, const Pointers& at,
+                                                   size_t bytes) {
+      return gather_call(gather_of(p, at), {p.num_threads, p.check_indices, bytes, choose});
+    };
+    kernels.push_back({name, refuses, workspace_bytes, bind});
+  }
+}
 
 }  // namespace moe::cpu

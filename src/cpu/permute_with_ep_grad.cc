@@ -42,12 +42,7 @@ size_t workspace_bytes(const Problem& p) {
 }
 
 void add_kernels(PermuteWithEpGradKernels& kernels) {
-  for (const auto& [name, choose] : gather_targets()) {
-    const auto bind = [choose = choose](const Problem& p, const Pointers& at, size_t bytes) {
-      return gather_call(gather_of(p, at), {p.num_threads, p.check_indices, bytes, choose});
-    };
-    kernels.push_back({name, refuses, workspace_bytes, bind});
-  }
+  add_gather_kernels(kernels, refuses, workspace_bytes, gather_of);
   kernels.push_back(portable_permute_with_ep_grad());
 }
 

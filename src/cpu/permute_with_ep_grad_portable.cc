@@ -3,11 +3,8 @@
 #include <cstring>
 
 #include "core/dtypes.h"
-#include "core/fp_mode.h"
-#include "cpu/check_indices.h"
-#include "cpu/last_target.h"
 #include "cpu/permute_with_ep_grad.h"
-#include "cpu/row_kernels.h"
+#include "cpu/portable_gather.h"
 #include "cpu/slots.h"
 
 namespace moe::cpu {
@@ -96,20 +93,7 @@ void run_chunk(const Problem& p, const Pointers& at, const Chunk& chunk) {
 }
 
 void run(const Problem& p, const Pointers& at, void* workspace) {
-  if (p.check_indices) {
-    check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_tokens * p.top_k,
-                  workspace);
-  }
-  const RowTraffic traffic{.num_tokens = p.num_tokens,
-                           .top_k = p.top_k,
-                           .window_rows = p.window.end - p.window.begin,
-                           .row_bytes = p.hidden_size * dtype_bytes(p.tokens_dtype),
-                           .has_probs = p.has_probs};
-  parallel_cut(cut_rows(traffic, p.num_threads), [&](Chunks& chunks) {
-    const FpMode mode;
-    note_target("portable");
-    for (Chunk chunk; chunks.next(chunk);) run_chunk(p, at, chunk);
-  });
+  run_portable(p, at, workspace, run_chunk);
 }
 
 std::string takes_everything(const Problem&) { return {}; }

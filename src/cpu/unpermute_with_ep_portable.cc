@@ -2,10 +2,7 @@
 #include <algorithm>
 
 #include "core/dtypes.h"
-#include "core/fp_mode.h"
-#include "cpu/check_indices.h"
-#include "cpu/last_target.h"
-#include "cpu/row_kernels.h"
+#include "cpu/portable_gather.h"
 #include "cpu/unpermute_with_ep.h"
 #include "cpu/weighted_slots.h"
 
@@ -63,19 +60,7 @@ void run_chunk(const Problem& p, const Pointers& at, const Chunk& chunk) {
 }
 
 void run(const Problem& p, const Pointers& at, void* workspace) {
-  if (p.check_indices) {
-    check_indices(p.index_dtype, at.sorted_indices, p.index_stride, p.num_slots(), workspace);
-  }
-  const RowTraffic traffic{.num_tokens = p.num_tokens,
-                           .top_k = p.top_k,
-                           .window_rows = p.num_rows(),
-                           .row_bytes = p.hidden_size * dtype_bytes(p.tokens_dtype),
-                           .has_probs = p.has_probs};
-  parallel_cut(cut_rows(traffic, p.num_threads), [&](Chunks& chunks) {
-    const FpMode mode;
-    note_target("portable");
-    for (Chunk chunk; chunks.next(chunk);) run_chunk(p, at, chunk);
-  });
+  run_portable(p, at, workspace, run_chunk);
 }
 
 std::string takes_everything(const Problem&) { return {}; }
