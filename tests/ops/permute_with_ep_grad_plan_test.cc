@@ -1,6 +1,7 @@
 // Plans, bound calls, streams, kernels by name, and the environment.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <sstream>
@@ -110,6 +111,23 @@ TEST(BoundCall, WithoutACallDoesNothing) {
   call.run(nullptr, stream);
   stream.drain();
 }
+
+#if defined(__x86_64__)
+// Vectors of 512 bits hold up short calls on Intel processors, and there alone.
+TEST(PermuteWithEpGradKernels, LongVectorsComeLastOnIntel) {
+  const std::vector<std::string> names = PermuteWithEpGrad::kernel_names();
+  const auto place_of = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) - names.begin();
+  };
+  const auto none = static_cast<std::ptrdiff_t>(names.size());
+  if (place_of("AVX3") == none) GTEST_SKIP() << "no AVX-512 here";
+  ASSERT_NE(place_of("AVX2"), none);
+  __builtin_cpu_init();
+  const bool intel = __builtin_cpu_is("intel") != 0;
+  EXPECT_EQ(place_of("AVX2") < place_of("AVX3"), intel);
+  EXPECT_EQ(names.back(), "portable");
+}
+#endif
 
 TEST_F(PermuteWithEpGradPlan, ForcedKernelIsTheOneThatRuns) {
   const std::vector<std::string> names = PermuteWithEpGrad::kernel_names();
