@@ -29,18 +29,6 @@ int64_t far_rows_of_sums(int64_t num_rows, double rows_per_token, int64_t row_by
   return far_rows(num_rows, row_bytes, read_much ? kFarReadBytes : kFarWindowBytes);
 }
 
-// Targets that come last here: on an Intel core vectors of 512 bits hold up short calls. On a Xeon
-// of the third generation sums of 512 tokens took 0.84 to 1.41 times as long with AVX-512 as with
-// AVX2, mostly 1.05 to 1.3, and of 4096 tokens 0.93 to 1.03 with rows of 4 KiB and more. Copies by
-// streaming stores are another matter: two halves of a line took 1.1 to 1.8 times as long as one.
-int64_t targets_slow_in_sums() {
-#if HWY_ARCH_X86
-  __builtin_cpu_init();
-  if (__builtin_cpu_is("intel")) return HWY_AVX2 - 1;  // all better ones
-#endif
-  return 0;
-}
-
 class GatherCall final : public Call {
  public:
   GatherCall(const Gather& gather, const Cut& cut, bool check_indices, size_t workspace_bytes,
@@ -74,10 +62,10 @@ class GatherCall final : public Call {
 
 std::vector<GatherTarget> gather_targets() {
   std::vector<GatherTarget> targets;
-  const auto add = [&](const char* name, size_t index) {
-    targets.push_back({name, HWY_DISPATCH_TABLE(choose_gather)[index]});
-  };
-  for_each_target(add, targets_slow_in_sums());
+  for_each_target([&](const Target& target) {
+    targets.push_back({target.name, HWY_DISPATCH_TABLE(choose_gather)[target.index],
+                       target.holds_up_short_calls});
+  });
   return targets;
 }
 

@@ -70,9 +70,9 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace,
 }
 
 void add_kernels(PermuteWithEpKernels& kernels) {
-  for_each_target([&](const char* name, size_t index) {
-    kernels.push_back({name, refuses, workspace_bytes,
-                       bound_to<Problem, Pointers>(HWY_DISPATCH_TABLE(run_permute)[index])});
+  for_each_target([&](const Target& target) {
+    kernels.push_back({target.name, refuses, workspace_bytes,
+                       bound_to<Problem, Pointers>(HWY_DISPATCH_TABLE(run_permute)[target.index])});
   });
   kernels.push_back(portable_permute_with_ep());
 }

@@ -307,8 +307,9 @@ void add_kernels(SortByExpertKernels& kernels) {
   kernels.push_back(
       {"portable", takes_everything, workspace_bytes, bound_to<Problem, Pointers>(run)});
   // Integers, one by one: there is nothing that an instruction set could do for them.
-  for_each_target([&](const char* name, size_t) {
-    kernels.push_back({name, takes_everything, workspace_bytes, bound_to<Problem, Pointers>(run)});
+  for_each_target([&](const Target& target) {
+    kernels.push_back(
+        {target.name, takes_everything, workspace_bytes, bound_to<Problem, Pointers>(run)});
   });
 }
 

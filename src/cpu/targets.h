@@ -9,25 +9,38 @@
 
 namespace moe::cpu {
 
-// Calls fn(name, index) for each, best first; `index` is the place in a table of HWY_EXPORT. The
-// targets of the mask `last` come after the others.
+struct Target {
+  const char* name;
+  size_t index;  // in a table of HWY_EXPORT
+  // Vectors of 512 bits on an Intel processor, where AVX2 is at hand, too: a core stops for a while
+  // when they begin, so short calls are faster without them.
+  bool holds_up_short_calls;
+};
+
+#if HWY_ARCH_X86
+inline bool holds_up_short_calls(int64_t target, int64_t all) {
+  __builtin_cpu_init();
+  return target < HWY_AVX2 && (all & HWY_AVX2) && __builtin_cpu_is("intel");
+}
+#else
+inline bool holds_up_short_calls(int64_t /*target*/, int64_t /*all*/) { return false; }
+#endif
+
+// Calls fn(Target) for each, best first.
 template <class Fn>
-void for_each_target(Fn&& fn, [[maybe_unused]] int64_t last = 0) {
+void for_each_target(Fn&& fn) {
   if constexpr ((HWY_TARGETS & (HWY_TARGETS - 1)) == 0) {
-    fn(hwy::TargetName(HWY_TARGETS), size_t{0});  // Highway's table has one entry then
+    // Highway's table has one entry then.
+    fn(Target{hwy::TargetName(HWY_TARGETS), 0, false});
   } else {
-    // A better target has a lower bit. The highest bit is the sign.
-    const auto visit = [&](int64_t some) {
-      for (auto targets = static_cast<uint64_t>(some); targets; targets &= targets - 1) {
-        const auto target = static_cast<int64_t>(targets & ~(targets - 1));
-        hwy::ChosenTarget chosen;
-        chosen.Update(target);
-        fn(hwy::TargetName(target), chosen.GetIndex());
-      }
-    };
     const int64_t all = hwy::SupportedTargets() & HWY_TARGETS;
-    visit(all & ~last);
-    visit(all & last);
+    // A better target has a lower bit. The highest bit is the sign.
+    for (auto targets = static_cast<uint64_t>(all); targets; targets &= targets - 1) {
+      const auto target = static_cast<int64_t>(targets & ~(targets - 1));
+      hwy::ChosenTarget chosen;
+      chosen.Update(target);
+      fn(Target{hwy::TargetName(target), chosen.GetIndex(), holds_up_short_calls(target, all)});
+    }
   }
 }
 

@@ -94,6 +94,15 @@ bool may_stream(const Problem& p, const Pointers& at, int num_workers) {
                                dtype_bytes(p.tokens_dtype), num_workers);
 }
 
+// Whether so little is read and written that AVX2 is faster where vectors of 512 bits begin slowly.
+bool is_short_call(const Problem& p) {
+  const FpMode mode;  // the caller's may trap
+  const double rows = static_cast<double>(p.num_output_rows) +
+                      static_cast<double>(p.has_probs_grad ? p.num_rows() : 0) +
+                      static_cast<double>(std::min(p.num_tokens, p.num_rows()));
+  return rows * static_cast<double>(row_bytes_of(p)) < kShortGradBytes;
+}
+
 std::string refuses(const Problem& p) {
   if (p.token_inner_stride != 1) {
     return text("inner stride ", p.token_inner_stride,
@@ -198,10 +207,11 @@ void run_in_chunks(const Problem& p, const Pointers& at, void* workspace, ClaimS
 }
 
 void add_kernels(UnpermuteWithEpGradKernels& kernels) {
-  for_each_target([&](const char* name, size_t index) {
-    if (!HWY_DISPATCH_TABLE(vectors_fit_stripes)[index]()) return;  // SVE of 2048 bits
-    kernels.push_back({name, refuses, workspace_bytes,
-                       bound_to<Problem, Pointers>(HWY_DISPATCH_TABLE(run_unpermute_grad)[index])});
+  for_each_target([&](const Target& target) {
+    if (!HWY_DISPATCH_TABLE(vectors_fit_stripes)[target.index]()) return;  // SVE of 2048 bits
+    const auto run = HWY_DISPATCH_TABLE(run_unpermute_grad)[target.index];
+    kernels.push_back({target.name, refuses, workspace_bytes, bound_to<Problem, Pointers>(run),
+                       target.holds_up_short_calls ? is_short_call : nullptr});
   });
   kernels.push_back(portable_unpermute_with_ep_grad());
 }

@@ -27,6 +27,9 @@ struct Kernel {
   std::function<std::shared_ptr<const Call>(const Problem&, const Pointers&,
                                             size_t workspace_bytes)>
       bind;
+  // Whether the next kernel, which takes what this one takes, is faster; null: never. This one then
+  // runs where it is forced.
+  bool (*yields)(const Problem&) = nullptr;
 };
 
 template <class Problem, class Pointers>
@@ -39,13 +42,15 @@ std::vector<std::string> names_of(const KernelList<Problem, Pointers>& kernels) 
   return names;
 }
 
-// The first kernel that takes the problem, or the one that the engine or the environment forces.
+// The first kernel that takes the problem and does not yield, or the one that the engine or the
+// environment forces.
 template <class Problem, class Pointers>
 const Kernel<Problem, Pointers>& choose(const KernelList<Problem, Pointers>& kernels,
                                         const Problem& problem, const Engine& engine) {
   const std::string& forced = engine.kernel.empty() ? forced_kernel() : engine.kernel;
   for (const auto& kernel : kernels) {
     if (!forced.empty() && forced != kernel.name) continue;
+    if (forced.empty() && kernel.yields && kernel.yields(problem)) continue;
     const std::string reason = kernel.refuses(problem);
     if (reason.empty()) return kernel;
     if (!forced.empty()) {
@@ -63,7 +68,12 @@ std::string explain(const KernelList<Problem, Pointers>& kernels, const Problem&
   std::string lines;
   for (const auto& kernel : kernels) {
     const std::string reason = kernel.refuses(problem);
-    lines += text(kernel.name, ": ", reason.empty() ? "takes it" : reason, "\n");
+    const bool yields = kernel.yields && kernel.yields(problem);
+    lines += text(kernel.name, ": ",
+                  !reason.empty() ? reason
+                  : yields        ? "leaves it to the next one, which is faster here"
+                                  : "takes it",
+                  "\n");
   }
   return lines;
 }

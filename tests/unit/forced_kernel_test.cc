@@ -9,6 +9,7 @@
 #include "moe/permute_with_ep_grad.h"
 #include "moe/unpermute_with_ep.h"
 #include "moe/unpermute_with_ep_grad.h"
+#include "ops/kernel.h"
 
 namespace moe {
 namespace {
@@ -126,6 +127,64 @@ TEST(ForcedKernel, IsTheOneThatTookTheGradientOfUnpermute) {
     expected.resize(2 * e.kHiddenSize, 1.0f);
     EXPECT_EQ(rows_grad, expected);
   }
+}
+
+// A kernel that takes problems from `least` on, and leaves those below `enough` to the next one.
+template <int least, int enough>
+Kernel<int, int> example_kernel(const char* name) {
+  return {.name = name,
+          .refuses = [](const int& n) { return n < least ? text(n, " is too small") : ""; },
+          .workspace_bytes = [](const int&) { return size_t{0}; },
+          .bind = {},
+          .yields = [](const int& n) { return n < enough; }};
+}
+
+TEST(ChooseKernel, TakesTheFirstThatNeitherRefusesNorYieldsUnlessForced) {
+  if (!forced_kernel().empty()) GTEST_SKIP() << "a kernel is forced";
+  KernelList<int, int> kernels = {example_kernel<1, 100>("long"), example_kernel<5, 0>("short")};
+  kernels.push_back(
+      {"last", [](const int&) { return std::string(); }, [](const int&) { return size_t{0}; }, {}});
+  const auto name = [&](int n, const char* forced = "") {
+    return choose(kernels, n, {.kernel = forced}).name;
+  };
+  EXPECT_EQ(name(100), "long");
+  EXPECT_EQ(name(99), "short");
+  EXPECT_EQ(name(5), "short");
+  EXPECT_EQ(name(4), "last");
+  EXPECT_EQ(name(4, "long"), "long");
+  EXPECT_EQ(name(99, "long"), "long");
+  EXPECT_THROW(name(4, "short"), InvalidArgument);
+  EXPECT_EQ(explain(kernels, 4),
+            "long: leaves it to the next one, which is faster here\n"
+            "short: 4 is too small\nlast: takes it\n");
+}
+
+// Vectors of 512 bits are left out by all sums or by none, and by gradients of unpermute that are
+// short.
+TEST(ChooseKernel, LongVectorsTakeLongGradientsOfUnpermute) {
+  if (!forced_kernel().empty()) GTEST_SKIP() << "a kernel is forced";
+  const auto kernel_of = [](int64_t num_tokens) {
+    return UnpermuteWithEpGrad::plan(
+               {.unpermuted_tokens_grad = TensorDesc::contiguous(DType::kF32, {num_tokens, 1024}),
+                .sorted_indices = TensorDesc::contiguous(DType::kI32, {2 * num_tokens}),
+                .top_k = 2,
+                .permuted_tokens_grad =
+                    TensorDesc::contiguous(DType::kF32, {2 * num_tokens, 1024})})
+        .kernel_name();
+  };
+  const std::string sum_kernel =
+      PermuteWithEpGrad::plan(
+          {.permuted_tokens_grad = TensorDesc::contiguous(DType::kF32, {2, 300}),
+           .sorted_indices = TensorDesc::contiguous(DType::kI32, {2}),
+           .top_k = 2,
+           .tokens_grad = TensorDesc::contiguous(DType::kF32, {1, 300})})
+          .kernel_name();
+  const std::string best = UnpermuteWithEpGrad::kernel_names().front();
+  const bool yields = sum_kernel != PermuteWithEpGrad::kernel_names().front();
+  for (const int64_t num_tokens : {1, 900}) {  // up to 11 MB
+    EXPECT_EQ(kernel_of(num_tokens), yields ? sum_kernel : best) << num_tokens;
+  }
+  EXPECT_EQ(kernel_of(1100), best);
 }
 
 }  // namespace
