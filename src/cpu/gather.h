@@ -56,7 +56,7 @@ using ChooseGather = GatherChunks*(const Gather&, int64_t part_bytes, bool strea
 struct GatherTarget {
   const char* name;
   ChooseGather* choose;
-  bool is_slower;  // than the next one
+  bool holds_up_short_calls;  // and gains nothing in long ones
 };
 
 // Those of this machine, best first.
@@ -79,13 +79,13 @@ void add_gather_kernels(KernelList<Problem, Pointers>& kernels,
                         std::string (*refuses)(const Problem&),
                         size_t (*workspace_bytes)(const Problem&),
                         Gather (*gather_of)(const Problem&, const Pointers&)) {
-  for (const auto& [name, choose, is_slower] : gather_targets()) {
+  for (const auto& [name, choose, holds_up] : gather_targets()) {
     const auto bind = [choose = choose, gather_of](const Problem& p, const Pointers& at,
                                                    size_t bytes) {
       return gather_call(gather_of(p, at), {p.num_threads, p.check_indices, bytes, choose});
     };
     kernels.push_back({name, refuses, workspace_bytes, bind,
-                       is_slower ? +[](const Problem&) { return true; } : nullptr});
+                       holds_up ? +[](const Problem&) { return true; } : nullptr});
   }
 }
 

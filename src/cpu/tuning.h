@@ -109,6 +109,7 @@ constexpr int kDigitWorkers = 16;
 // with 2 to 12 MB AVX2 was 1.02 to 1.39 times as fast on a Xeon of the third generation, with more
 // 0.75 to 1.1.
 constexpr double kShortGradBytes = 12e6;
+
 // UnpermuteWithEpGrad, chosen by analogy with the sums: 8 slots together and 1024 bytes ahead
 // seemed no better, the rest was not varied. Bytes of a row that are worked on before the next slot
 // has its turn: a multiple of 64 elements, so that a dot product's sums fit together.

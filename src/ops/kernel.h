@@ -27,9 +27,11 @@ struct Kernel {
   std::function<std::shared_ptr<const Call>(const Problem&, const Pointers&,
                                             size_t workspace_bytes)>
       bind;
-  // Whether the next kernel, which takes what this one takes, is faster; null: never. This one then
-  // runs where it is forced.
-  bool (*yields)(const Problem&) = nullptr;
+  // Whether a later kernel that takes the problem, too, is faster, so that this one runs only where
+  // it is forced; null: never.
+  bool (*is_slower)(const Problem&) = nullptr;
+
+  bool yields(const Problem& problem) const { return is_slower && is_slower(problem); }
 };
 
 template <class Problem, class Pointers>
@@ -50,7 +52,7 @@ const Kernel<Problem, Pointers>& choose(const KernelList<Problem, Pointers>& ker
   const std::string& forced = engine.kernel.empty() ? forced_kernel() : engine.kernel;
   for (const auto& kernel : kernels) {
     if (!forced.empty() && forced != kernel.name) continue;
-    if (forced.empty() && kernel.yields && kernel.yields(problem)) continue;
+    if (forced.empty() && kernel.yields(problem)) continue;
     const std::string reason = kernel.refuses(problem);
     if (reason.empty()) return kernel;
     if (!forced.empty()) {
@@ -68,12 +70,9 @@ std::string explain(const KernelList<Problem, Pointers>& kernels, const Problem&
   std::string lines;
   for (const auto& kernel : kernels) {
     const std::string reason = kernel.refuses(problem);
-    const bool yields = kernel.yields && kernel.yields(problem);
-    lines += text(kernel.name, ": ",
-                  !reason.empty() ? reason
-                  : yields        ? "leaves it to the next one, which is faster here"
-                                  : "takes it",
-                  "\n");
+    const char* const taken =
+        kernel.yields(problem) ? "leaves it to a later one, which is faster here" : "takes it";
+    lines += text(kernel.name, ": ", reason.empty() ? taken : reason, "\n");
   }
   return lines;
 }

@@ -136,7 +136,7 @@ Kernel<int, int> example_kernel(const char* name) {
           .refuses = [](const int& n) { return n < least ? text(n, " is too small") : ""; },
           .workspace_bytes = [](const int&) { return size_t{0}; },
           .bind = {},
-          .yields = [](const int& n) { return n < enough; }};
+          .is_slower = [](const int& n) { return n < enough; }};
 }
 
 TEST(ChooseKernel, TakesTheFirstThatNeitherRefusesNorYieldsUnlessForced) {
@@ -155,7 +155,7 @@ TEST(ChooseKernel, TakesTheFirstThatNeitherRefusesNorYieldsUnlessForced) {
   EXPECT_EQ(name(99, "long"), "long");
   EXPECT_THROW(name(4, "short"), InvalidArgument);
   EXPECT_EQ(explain(kernels, 4),
-            "long: leaves it to the next one, which is faster here\n"
+            "long: leaves it to a later one, which is faster here\n"
             "short: 4 is too small\nlast: takes it\n");
 }
 
