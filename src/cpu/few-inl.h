@@ -89,19 +89,18 @@ HWY_INLINE void copy_probs(const Gather& g, const FewRows<Weight>& found) {
 template <class T, class Weight>
 HWY_INLINE void sum_token(const Gather& g, const FewRows<Weight>& found,
                           const FewRows<Weight>& next, bool has_tail) {
-  const TokenSum<T, Weight, Store::kCached> sum(g, found.token, found.rows, found.weights,
-                                                found.num_rows);
+  TokenSum<T, Weight, Store::kCached, false> sum(g, found.token, found.rows, found.weights,
+                                                 found.num_rows);
   const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
   const int64_t ahead = std::min(num_lines, ahead_bytes(found.num_rows) / line_bytes());
   int64_t begin = 0, end = num_lines - ahead;
-  Ahead rows_ahead{found.rows, ahead * line_bytes()};
+  sum.ask({found.rows, ahead * line_bytes()});
   HWY_UNROLL(1)
   for (int part = 0; part < 2; ++part) {
-    sum.lines(begin, end, rows_ahead);
+    sum.lines(begin, end);
     begin = end, end = num_lines;
-    rows_ahead = next.num_rows < found.num_rows
-                     ? Ahead{found.rows, 0}
-                     : Ahead{next.rows, (ahead - num_lines) * line_bytes()};
+    sum.ask(next.num_rows < found.num_rows ? Ahead{found.rows, 0}
+                                           : Ahead{next.rows, (ahead - num_lines) * line_bytes()});
   }
   if (has_tail) sum.tail(g.row_bytes);
 }

@@ -29,49 +29,50 @@ namespace moe::cpu {
 namespace HWY_NAMESPACE {
 
 // Sums a group, and asks for the first lines of the next one.
-template <class T, Store store, class Weight>
+template <class T, Store store, bool far, class Weight>
 HWY_INLINE void sum_group(const Gather& g, const Group<Weight>& group, const Group<Weight>& next,
                           bool has_ends) {
-  TokenSum<T, Weight, store> tokens[kMaxGroup];
+  TokenSum<T, Weight, store, far> tokens[kMaxGroup];
   const int64_t num_tokens = group.end - group.begin;
   for (int64_t i = 0; i < num_tokens; ++i) {
-    tokens[i] = TokenSum<T, Weight, store>(g, *group.batch, group.begin + i);
+    tokens[i] = {g, *group.batch, group.begin + i};
     if (has_ends) tokens[i].head();
   }
   const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
   const int64_t ahead = std::min(num_lines, ahead_bytes(group.num_rows()) / line_bytes());
   const int64_t turn = num_tokens == 1 ? num_lines : std::min(num_lines, kTurnBytes / line_bytes());
-  const auto pass = [&](int64_t begin, int64_t end, const Group<Weight>& from,
-                        int64_t shift) HWY_ATTR {
-    const int64_t num_rows = from.num_rows();
-    const uint8_t* const* const rows = from.rows();
-    for (int64_t line = begin; line < end; line += turn) {
-      int64_t row = 0;
-      for (int64_t i = 0; i < num_tokens; ++i) {
-        const int64_t row_end = row + tokens[i].num_rows();
-        const bool fits = row_end <= num_rows;
-        const Ahead ahead_rows{(fits ? rows : group.rows()) + row, fits ? shift * line_bytes() : 0};
-        tokens[i].lines(line, std::min(end, line + turn), ahead_rows);
-        row = row_end;
-      }
+  const auto ask = [&](const Group<Weight>& from, int64_t shift) HWY_ATTR {
+    int64_t row = 0;
+    for (int64_t i = 0; i < num_tokens; ++i) {
+      const int64_t row_end = row + tokens[i].num_rows();
+      const bool fits = row_end <= from.num_rows();
+      tokens[i].ask({(fits ? from.rows() : group.rows()) + row, fits ? shift * line_bytes() : 0});
+      row = row_end;
     }
   };
-  pass(0, num_lines - ahead, group, ahead);
-  pass(num_lines - ahead, num_lines, next, ahead - num_lines);
+  const auto pass = [&](int64_t begin, int64_t end) HWY_ATTR {
+    for (int64_t line = begin; line < end; line += turn) {
+      for (int64_t i = 0; i < num_tokens; ++i) tokens[i].lines(line, std::min(end, line + turn));
+    }
+  };
+  ask(group, ahead);
+  pass(0, num_lines - ahead);
+  ask(next, ahead - num_lines);
+  pass(num_lines - ahead, num_lines);
   for (int64_t i = group.num_rows(); i < next.num_rows(); ++i) {
     for (int64_t line = 0; line < ahead; ++line) fetch_line(next.rows()[i] + line * line_bytes());
   }
   for (int64_t i = 0; has_ends && i < num_tokens; ++i) tokens[i].tail(g.row_bytes);
 }
 
-template <class T, class Weight, Store store>
+template <class T, class Weight, Store store, bool far>
 void gather_groups(const Gather& g, const Tokens& tokens) {
   const bool ends = has_ends<store>(g);
   Groups<Weight> groups(g, tokens);
   Group<Weight> group = groups.next();
   while (group.begin < group.end) {
     const Group<Weight> next = groups.next();
-    sum_group<T, store>(g, group, next, ends);
+    sum_group<T, store, far>(g, group, next, ends);
     group = next;
   }
   groups.finish();
@@ -79,7 +80,7 @@ void gather_groups(const Gather& g, const Tokens& tokens) {
 
 // Tokens that read little, one after another: with each line of a row, the same line of a row that
 // many rows further on is asked for, or of the token after this one.
-template <class T, class Weight, Store store>
+template <class T, class Weight, Store store, bool far>
 void gather_narrow(const Gather& g, const Tokens& tokens) {
   const bool is_short = is_short_row(g.row_bytes), ends = has_ends<store>(g);
   const int64_t num_lines = (g.row_bytes + line_bytes() - 1) / line_bytes();
@@ -87,13 +88,14 @@ void gather_narrow(const Gather& g, const Tokens& tokens) {
   Batches<Weight> batches(g, tokens, std::max(g.far_rows, distance));
   while (const RowBatch<Weight>* const batch = batches.next()) {
     for (int64_t i = 0; i < batch->num_tokens; ++i) {
-      const TokenSum<T, Weight, store> token(g, *batch, i);
+      TokenSum<T, Weight, store, far> token(g, *batch, i);
       if (is_short) {
         token.short_row(g.row_bytes);
         continue;
       }
       if (ends) token.head();
-      token.lines(0, num_lines, {batch->rows_after(i, distance), 0});
+      token.ask({batch->rows_after(i, distance), 0});
+      token.lines(0, num_lines);
       if (ends) token.tail(g.row_bytes);
     }
   }
@@ -113,7 +115,8 @@ void gather_chunks(const Gather& whole, Chunks& chunks) {
     if (chunk.first_byte != 0) g.probs_out = nullptr;
     const Tokens tokens(chunk, chunks);
     // Which way was chosen for the first part of a row; the last one may be shorter than a vector.
-    is_short_row(g.row_bytes) ? gather_narrow<T, Weight, store>(g, tokens) : gather(g, tokens);
+    is_short_row(g.row_bytes) ? gather_narrow<T, Weight, store, false>(g, tokens)
+                              : gather(g, tokens);
   }
   if (store == Store::kStreaming) hwy::FlushStream();
 }
@@ -125,21 +128,29 @@ inline bool is_narrow_gather(const Gather& g, int64_t part_bytes) {
          g.rows_per_token * static_cast<double>(part_bytes) < kGroupedTokenBytes;
 }
 
-template <class T, class Weight, Store store>
+template <class T, class Weight, Store store, bool far>
 GatherChunks* chunks_of(bool is_narrow) {
-  return is_narrow ? gather_chunks<T, Weight, store, gather_narrow<T, Weight, store>>
-                   : gather_chunks<T, Weight, store, gather_groups<T, Weight, store>>;
+  return is_narrow ? gather_chunks<T, Weight, store, gather_narrow<T, Weight, store, far>>
+                   : gather_chunks<T, Weight, store, gather_groups<T, Weight, store, far>>;
+}
+
+template <class T, class Weight, Store store>
+GatherChunks* chunks_of(const Gather& g, bool is_narrow) {
+  return g.far_rows ? chunks_of<T, Weight, store, true>(is_narrow)
+                    : chunks_of<T, Weight, store, false>(is_narrow);
 }
 
 template <class T, class Weight>
 GatherChunks* chunks_of(const Gather& g, int64_t part_bytes, bool streaming) {
   const bool is_narrow = is_narrow_gather(g, part_bytes);
+  const double window_bytes =
+      g.rows_per_token * static_cast<double>(g.num_tokens) * static_cast<double>(g.row_bytes);
   // Few tokens, where a group would be one of them. What they write is less than what they read.
-  const bool is_few = !is_narrow && g.far_rows == 0 && g.slots.top_k <= kFewSlots &&
+  const bool is_few = !is_narrow && window_bytes < kFewWindowBytes && g.slots.top_k <= kFewSlots &&
                       g.rows_per_token >= static_cast<double>(kGroupRows);
   if (is_few) return gather_chunks<T, Weight, Store::kCached, gather_few<T, Weight>>;
-  return streaming ? chunks_of<T, Weight, Store::kStreaming>(is_narrow)
-                   : chunks_of<T, Weight, Store::kCached>(is_narrow);
+  return streaming ? chunks_of<T, Weight, Store::kStreaming>(g, is_narrow)
+                   : chunks_of<T, Weight, Store::kCached>(g, is_narrow);
 }
 
 inline GatherChunks* choose_gather(const Gather& g, int64_t part_bytes, bool streaming) {

@@ -63,8 +63,7 @@ class GatherCall final : public Call {
 std::vector<GatherTarget> gather_targets() {
   std::vector<GatherTarget> targets;
   for_each_target([&](const Target& target) {
-    targets.push_back({target.name, HWY_DISPATCH_TABLE(choose_gather)[target.index],
-                       target.holds_up_short_calls});
+    targets.push_back({target.name, HWY_DISPATCH_TABLE(choose_gather)[target.index], target.wide});
   });
   return targets;
 }

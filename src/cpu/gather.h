@@ -10,8 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "core/dtypes.h"
+#include "core/fp_mode.h"
 #include "cpu/cut.h"
+#include "cpu/processor.h"
 #include "cpu/slots.h"
+#include "cpu/tuning.h"
 #include "moe/engine.h"
 #include "moe/tensor.h"
 #include "ops/kernel.h"
@@ -56,7 +60,7 @@ using ChooseGather = GatherChunks*(const Gather&, int64_t part_bytes, bool strea
 struct GatherTarget {
   const char* name;
   ChooseGather* choose;
-  bool holds_up_short_calls;  // and gains nothing in long ones
+  WideVectors wide;
 };
 
 // Those of this machine, best first.
@@ -73,19 +77,41 @@ struct GatherRun {
 // The call; what follows from the rest of `gather` is filled in.
 std::shared_ptr<const Call> gather_call(Gather gather, const GatherRun& how);
 
+// Whether so little is read and written that AVX2 is faster where vectors of 512 bits begin slowly.
+template <class Problem>
+bool is_short_gather(const Problem& p) {
+  const FpMode mode;  // the caller's may trap
+  const double rows =
+      static_cast<double>(p.num_tokens) + static_cast<double>(p.window.end - p.window.begin);
+  return rows * static_cast<double>(p.hidden_size * dtype_bytes(p.tokens_dtype)) < kShortSumBytes;
+}
+
+// Whether a later kernel is faster; null: never.
+template <class Problem>
+auto slower_gathers(WideVectors wide) -> bool (*)(const Problem&) {
+  switch (wide) {
+    case WideVectors::kFree:
+      return nullptr;
+    case WideVectors::kSlowStart:
+      return is_short_gather<Problem>;
+    case WideVectors::kSlow:
+      break;
+  }
+  return [](const Problem&) { return true; };
+}
+
 // Adds a kernel for each instruction set; gather_of says what a problem's addresses are to sum.
 template <class Problem, class Pointers>
 void add_gather_kernels(KernelList<Problem, Pointers>& kernels,
                         std::string (*refuses)(const Problem&),
                         size_t (*workspace_bytes)(const Problem&),
                         Gather (*gather_of)(const Problem&, const Pointers&)) {
-  for (const auto& [name, choose, holds_up] : gather_targets()) {
+  for (const auto& [name, choose, wide] : gather_targets()) {
     const auto bind = [choose = choose, gather_of](const Problem& p, const Pointers& at,
                                                    size_t bytes) {
       return gather_call(gather_of(p, at), {p.num_threads, p.check_indices, bytes, choose});
     };
-    kernels.push_back({name, refuses, workspace_bytes, bind,
-                       holds_up ? +[](const Problem&) { return true; } : nullptr});
+    kernels.push_back({name, refuses, workspace_bytes, bind, slower_gathers<Problem>(wide)});
   }
 }
 

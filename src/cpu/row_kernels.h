@@ -8,6 +8,7 @@
 
 #include "core/fp_mode.h"
 #include "cpu/cut.h"
+#include "cpu/processor.h"
 #include "cpu/tuning.h"
 
 namespace moe::cpu {
@@ -37,6 +38,7 @@ inline Cut cut_rows(const RowTraffic& traffic, int num_threads) {
 // How many rows before its turn one is asked for into the second-level cache; 0: not at all, where
 // the window has less than `least_bytes`.
 inline int64_t far_rows(int64_t num_rows, int64_t row_bytes, double least_bytes) {
+  if (is_intel()) least_bytes = std::max(least_bytes, kIntelFarWindowBytes);
   if (static_cast<double>(num_rows) * static_cast<double>(row_bytes) < least_bytes) return 0;
   return std::clamp<int64_t>(kFarBytes / (row_bytes + 1), 1, kMaxFarRows);
 }

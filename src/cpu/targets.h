@@ -5,33 +5,30 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/processor.h"
 #include "hwy/highway.h"
 
 namespace moe::cpu {
 
 struct Target {
   const char* name;
-  size_t index;  // in a table of HWY_EXPORT
-  // Vectors of 512 bits on an Intel processor, where AVX2 is at hand, too: a core stops for a while
-  // when they begin, so short calls are faster without them.
-  bool holds_up_short_calls;
+  size_t index;      // in a table of HWY_EXPORT
+  WideVectors wide;  // kFree where vectors are shorter
 };
 
+inline WideVectors wide_vectors_of([[maybe_unused]] int64_t target, [[maybe_unused]] int64_t all) {
 #if HWY_ARCH_X86
-inline bool holds_up_short_calls(int64_t target, int64_t all) {
-  __builtin_cpu_init();
-  return target < HWY_AVX2 && (all & HWY_AVX2) && __builtin_cpu_is("intel");
-}
-#else
-inline bool holds_up_short_calls(int64_t /*target*/, int64_t /*all*/) { return false; }
+  if (target < HWY_AVX2 && (all & HWY_AVX2)) return wide_vectors();
 #endif
+  return WideVectors::kFree;
+}
 
 // Calls fn(Target) for each, best first.
 template <class Fn>
 void for_each_target(Fn&& fn) {
   if constexpr ((HWY_TARGETS & (HWY_TARGETS - 1)) == 0) {
     // Highway's table has one entry then.
-    fn(Target{hwy::TargetName(HWY_TARGETS), 0, false});
+    fn(Target{hwy::TargetName(HWY_TARGETS), 0, WideVectors::kFree});
   } else {
     const int64_t all = hwy::SupportedTargets() & HWY_TARGETS;
     // A better target has a lower bit. The highest bit is the sign.
@@ -39,7 +36,7 @@ void for_each_target(Fn&& fn) {
       const auto target = static_cast<int64_t>(targets & ~(targets - 1));
       hwy::ChosenTarget chosen;
       chosen.Update(target);
-      fn(Target{hwy::TargetName(target), chosen.GetIndex(), holds_up_short_calls(target, all)});
+      fn(Target{hwy::TargetName(target), chosen.GetIndex(), wide_vectors_of(target, all)});
     }
   }
 }

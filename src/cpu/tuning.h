@@ -54,9 +54,14 @@ constexpr int64_t kMaxFarRows = 256;
 constexpr double kFarWindowBytes = 10 << 20;
 constexpr double kFarReadBytes = 2 << 20;
 constexpr double kFarTokenBytes = 2048;
-// Slots of a token, at most, of which a small window's rows are summed token by token in a loop of
-// its own: a call that moves little reads its code from memory, too. 1 to 8 tokens of DeepSeek-V3
-// mostly in 0.88 to 0.96 of the time.
+// On an Intel Xeon of the fifth generation with an L3 of 300 MiB that is shared, only windows of so
+// many bytes gain: 67 MB and more 1.02 to 1.13 times as fast, up to 34 MB all experts 0.85 to 1.0,
+// ranks of 8 0.91 to 1.02; one of the third generation agreed (ranks 0.95 to 0.99).
+constexpr double kIntelFarWindowBytes = 48 << 20;
+// Windows of less than so many bytes, and slots of a token, at most, of which rows are summed token
+// by token in a loop of its own: a call that moves little reads its code from memory, too. 1 to 8
+// tokens of DeepSeek-V3 mostly in 0.88 to 0.96 of the time.
+constexpr double kFewWindowBytes = 2 << 20;
 constexpr int64_t kFewSlots = 16;
 // Slots that a worker packs at a time, on its stack, where a token has no more; and bytes of their
 // rows, on average, so that probs asked for while packing are still near when they are copied.
@@ -105,9 +110,14 @@ constexpr int kDigitBits = 8;
 // Threads that sort by digits at most: their counters, 1 or 2 KiB each, lie on the stack.
 constexpr int kDigitWorkers = 16;
 
-// UnpermuteWithEpGrad of less than so many bytes takes AVX2 before AVX-512 on Intel processors:
-// with 2 to 12 MB AVX2 was 1.02 to 1.39 times as fast on a Xeon of the third generation, with more
-// 0.75 to 1.1.
+// Sums that move less than so many bytes take AVX2 before AVX-512 on Intel Xeons of the fourth
+// generation and later. On one of the fifth AVX-512 was 0.90 to 0.98 times as fast with 1 to 64
+// tokens of DeepSeek-V3 and 0.58 to 0.9 with one token of other models; with more bytes 0.95 to
+// 1.12, weighted sums 0.94 to 1.24.
+constexpr double kShortSumBytes = 4e6;
+// On older ones, UnpermuteWithEpGrad of less than so many bytes takes AVX2 before AVX-512:
+// with 2 to 12 MB AVX2 was 1.02 to 1.39 times as fast on one of the third generation, with more
+// 0.75 to 1.1. On one of the fifth AVX-512 was 1.0 to 1.35 times as fast from 32 tokens on.
 constexpr double kShortGradBytes = 12e6;
 
 // UnpermuteWithEpGrad, chosen by analogy with the sums: 8 slots together and 1024 bytes ahead

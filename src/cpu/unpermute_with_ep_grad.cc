@@ -211,7 +211,7 @@ void add_kernels(UnpermuteWithEpGradKernels& kernels) {
     if (!HWY_DISPATCH_TABLE(vectors_fit_stripes)[target.index]()) return;  // SVE of 2048 bits
     const auto run = HWY_DISPATCH_TABLE(run_unpermute_grad)[target.index];
     kernels.push_back({target.name, refuses, workspace_bytes, bound_to<Problem, Pointers>(run),
-                       target.holds_up_short_calls ? is_short_call : nullptr});
+                       target.wide == WideVectors::kSlow ? is_short_call : nullptr});
   });
   kernels.push_back(portable_unpermute_with_ep_grad());
 }

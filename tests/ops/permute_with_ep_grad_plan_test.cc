@@ -112,23 +112,6 @@ TEST(BoundCall, WithoutACallDoesNothing) {
   stream.drain();
 }
 
-#if defined(__x86_64__)
-// Sums never take vectors of 512 bits on Intel processors, and always elsewhere.
-TEST_F(PermuteWithEpGradPlan, LongVectorsOnlyWhereTheyDoNotHoldUp) {
-  if (std::getenv("MOE_KERNEL")) GTEST_SKIP() << "a kernel is forced";
-  const std::vector<std::string> names = PermuteWithEpGrad::kernel_names();
-  const auto has = [&](const char* name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  const PermuteWithEpGrad plan = PermuteWithEpGrad::plan(problem_.args());
-  __builtin_cpu_init();
-  const bool yields = __builtin_cpu_is("intel") && has("AVX3") && has("AVX2");
-  EXPECT_EQ(plan.kernel_name(), yields ? "AVX2" : names.front());
-  EXPECT_EQ(plan.explain().find("AVX3: leaves it to a later one") != std::string::npos, yields)
-      << plan.explain();
-}
-#endif
-
 TEST_F(PermuteWithEpGradPlan, ForcedKernelIsTheOneThatRuns) {
   const std::vector<std::string> names = PermuteWithEpGrad::kernel_names();
   ASSERT_FALSE(names.empty());

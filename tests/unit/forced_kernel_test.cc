@@ -159,33 +159,5 @@ TEST(ChooseKernel, TakesTheFirstThatNeitherRefusesNorYieldsUnlessForced) {
             "short: 4 is too small\nlast: takes it\n");
 }
 
-// Vectors of 512 bits are left out by all sums or by none, and by gradients of unpermute that are
-// short.
-TEST(ChooseKernel, LongVectorsTakeLongGradientsOfUnpermute) {
-  if (!forced_kernel().empty()) GTEST_SKIP() << "a kernel is forced";
-  const auto kernel_of = [](int64_t num_tokens) {
-    return UnpermuteWithEpGrad::plan(
-               {.unpermuted_tokens_grad = TensorDesc::contiguous(DType::kF32, {num_tokens, 1024}),
-                .sorted_indices = TensorDesc::contiguous(DType::kI32, {2 * num_tokens}),
-                .top_k = 2,
-                .permuted_tokens_grad =
-                    TensorDesc::contiguous(DType::kF32, {2 * num_tokens, 1024})})
-        .kernel_name();
-  };
-  const std::string sum_kernel =
-      PermuteWithEpGrad::plan(
-          {.permuted_tokens_grad = TensorDesc::contiguous(DType::kF32, {2, 300}),
-           .sorted_indices = TensorDesc::contiguous(DType::kI32, {2}),
-           .top_k = 2,
-           .tokens_grad = TensorDesc::contiguous(DType::kF32, {1, 300})})
-          .kernel_name();
-  const std::string best = UnpermuteWithEpGrad::kernel_names().front();
-  const bool yields = sum_kernel != PermuteWithEpGrad::kernel_names().front();
-  for (const int64_t num_tokens : {1, 900}) {  // up to 11 MB
-    EXPECT_EQ(kernel_of(num_tokens), yields ? sum_kernel : best) << num_tokens;
-  }
-  EXPECT_EQ(kernel_of(1100), best);
-}
-
 }  // namespace
 }  // namespace moe
