@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cpu/caches.h"
+#include "cpu/processor.h"
 #include "cpu/tuning.h"
 
 namespace moe::cpu {
@@ -20,8 +21,9 @@ inline bool use_streaming(const void* output, int64_t output_bytes, int64_t elem
 // another core's cache then, and takes longer from there than to memory.
 inline bool use_streaming_of_rows(const void* output, int64_t output_bytes, int64_t element_bytes,
                                   int num_workers) {
-  return use_streaming(output, output_bytes * (num_workers > 1 ? kScatteredWeight : 1),
-                       element_bytes, num_workers);
+  const int64_t weight = is_intel() ? kIntelScatteredWeight : kScatteredWeight;
+  return use_streaming(output, output_bytes * (num_workers > 1 ? weight : 1), element_bytes,
+                       num_workers);
 }
 
 }  // namespace moe::cpu

@@ -82,8 +82,10 @@ constexpr int64_t kPartBytes = 2048;
 // What bytes of outputs that several threads write row by row, in the router's order, weigh beside
 // half of the second-level caches, from where on stores pass the caches by. With 4, gradients and
 // copies of up to 1 MiB took 0.35 to 1.05 of the time with 1, a reading pass after them included,
-// on two cores of an AMD EPYC 9004 with 1 MiB each.
-constexpr int64_t kScatteredWeight = 4;
+// on two cores of an AMD EPYC 9004 with 1 MiB each. On an Intel Xeon of the fifth generation with 2
+// MiB each, gradients and copies of 0.5 to 2 MiB took 0.47 to 1.1 of the time with 1, mostly 0.6 to
+// 0.8: there it takes long to pass by a cache that has the line.
+constexpr int64_t kScatteredWeight = 4, kIntelScatteredWeight = 1;
 
 // Copies of rows (permute_with_ep-inl.h): bytes of a row that go to all its rows in a turn, and
 // that are asked for before they are read. Rows of 4 KiB and more gained up to a third by 512 bytes
